@@ -4,7 +4,13 @@
 //! Everything here answers `anyhow::Result` and waits for facts with [`soon`]: a wait that takes too long is an error that
 //! names what did not come.
 
+pub mod bins;
+pub mod daemon;
+pub mod log;
 pub mod model_server;
+pub mod process;
+pub mod skip;
+pub mod socket;
 
 use anyhow::Context;
 use std::time::Duration;
