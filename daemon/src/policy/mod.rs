@@ -1,1 +1,5 @@
 //! (to be written)
+
+pub mod facts;
+
+pub use facts::Facts;
