@@ -2,12 +2,12 @@
 //! nothing, since a log is a fact and not a request.
 
 use super::state::{
-    Call, Clock, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Call, Clock, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
 };
 use protocol::event::{
-    Decision, Disposition, Event, InputAccepted, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
+    Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
 };
-use protocol::{CallId, InputId, Seq, Time};
+use protocol::{CallId, InputId, Mode, Seq, Time};
 
 impl State {
     /// Takes in the event at `seq`, decided at `at`.
@@ -40,7 +40,6 @@ impl State {
             Event::TurnStarted(started) => self.start(at, started),
             Event::TurnInterruptRequested(request) => self.with_turn(|turn| {
                 turn.stage = Stage::Stopping { outcome: request.outcome, since: at, hard: request.hard };
-                turn.go_on = None;
             }),
             Event::TurnResumed(resumed) => self.with_turn(|turn| turn.lives = resumed.lives),
             Event::TurnCompleted(completed) => self.complete(completed.outcome),
@@ -72,7 +71,15 @@ impl State {
                     }
                 });
             }
-            Event::ToolRequested(requested) => self.with_turn(|turn| turn.calls.push(call(requested))),
+            Event::ToolRequested(requested) => {
+                let unasked = self.mode() == Mode::None && requested.verdict.decision == Decision::Deny;
+                self.with_turn(|turn| {
+                    turn.calls.push(call(requested));
+                    if unasked {
+                        turn.note_denied(&requested.call, &requested.verdict.reason);
+                    }
+                });
+            }
             Event::ApprovalRequested(request) => self.with_turn(|turn| {
                 let pending = Pending { id: request.approval.clone(), seq };
                 match &request.call {
@@ -91,14 +98,20 @@ impl State {
                     let over = self.grants.len().saturating_sub(MAX_GRANTS);
                     self.grants.drain(..over);
                 }
+                let more_steps = self.settings.limits.max_steps;
                 self.with_turn(|turn| match &resolved.call {
                     None => {
                         turn.go_on = None;
                         if allows {
-                            turn.step_limit = turn.step_limit.saturating_add(turn.step);
+                            turn.step_limit = turn.step_limit.saturating_add(more_steps);
                         }
                     }
-                    Some(id) => turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused }),
+                    Some(id) => {
+                        if resolved.decision == Resolution::Expired {
+                            turn.note_denied(id, "nobody could answer");
+                        }
+                        turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                    }
                 });
             }
             Event::ToolStarted(started) => self.with_turn(|turn| turn.advance_call(&started.call, Progress::Running)),
@@ -228,6 +241,14 @@ impl State {
 }
 
 impl Turn {
+    /// Notes a call that was denied because nobody was there, or nobody was to be asked.
+    fn note_denied(&mut self, id: &CallId, reason: &str) {
+        let Some(tool) = self.call(id).map(|call| call.tool.clone()) else { return };
+        if self.denied.len() < MAX_DENIED {
+            self.denied.push(Denied { call: id.clone(), tool, reason: reason.to_owned() });
+        }
+    }
+
     fn advance_call(&mut self, id: &CallId, progress: Progress) {
         if let Some(call) = self.call_mut(id) {
             call.progress = progress;

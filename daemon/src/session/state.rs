@@ -20,6 +20,9 @@ pub(crate) const MAX_GRANTS: usize = 64;
 /// Files whose last seen content a session remembers; the rest must be read again before they are edited.
 pub(crate) const MAX_READ_FILES: usize = 256;
 
+/// Denied calls a turn's end lists.
+pub(crate) const MAX_DENIED: usize = 64;
+
 /// A session, folded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

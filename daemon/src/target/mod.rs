@@ -15,12 +15,22 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 pub mod command;
+mod confine;
+mod descendants;
 pub mod environment;
+pub mod guard;
+mod harden;
+mod lock;
 pub mod names;
+pub mod open;
+mod orphans;
 pub mod resolve;
 
-pub use command::GuardPlan;
+pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
 pub use environment::{command_environment, is_listed};
+pub use guard::exec_guard;
+pub use harden::harden_daemon;
+pub use lock::{GuardsRemain, wait_for_guards};
 pub use resolve::Resolved;
 
 /// The local machine as one session sees it. Cheap to clone.

@@ -20,7 +20,11 @@ pub use arguments::ArgumentError;
 pub use read_set::ReadSet;
 
 mod arguments;
+mod bash;
+mod digest;
+pub mod output;
 mod read_set;
+mod scripts;
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone)]
@@ -56,7 +60,7 @@ pub trait Tool: Send + Sync {
 
 /// Every tool there is, in the order models and people see them.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    Vec::new()
+    vec![Arc::new(bash::Bash)]
 }
 
 /// Where a session's calls happen. Cheap to clone; made once per session.
@@ -194,4 +198,10 @@ impl Ended {
              done. Look at them again and repeat the call if it is still right.",
         )
     }
+}
+
+/// Runs work that blocks on files. A panic in it is an error of the call, not of the daemon.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ArgumentError> {
+    let failed = |error: tokio::task::JoinError| ArgumentError::new(format!("the tool failed inside: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
