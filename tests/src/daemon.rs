@@ -3,8 +3,9 @@
 use crate::bins::bins;
 use crate::log::{self, Logged};
 use crate::model_server::{ModelServer, Wire};
+use crate::process::{self, Process};
 use crate::socket::{self, Peer};
-use crate::{process, soon};
+use crate::soon;
 use anyhow::{Context, ensure};
 use protocol::place::LockFile;
 use rustix::process::Signal;
@@ -248,12 +249,17 @@ impl TestDaemon {
         )
     }
 
-    /// Kills it as a crash would, and waits until it is gone.
+    /// Kills it as a crash would and waits until it is gone. Gives what ran below it at that moment, for which it is
+    /// stopped first.
     ///
     /// # Errors
     /// When it does not end.
-    pub async fn kill9(&self) -> anyhow::Result<()> {
-        process::end(self.pid()?, Signal::KILL).await
+    pub async fn kill9(&self) -> anyhow::Result<Vec<Process>> {
+        let pid = self.pid()?;
+        process::signal(pid, Signal::STOP)?;
+        let below = process::descendants(pid);
+        process::end(pid, Signal::KILL).await?;
+        Ok(below)
     }
 
     /// Runs `agentctl` to its end.
@@ -380,7 +386,7 @@ impl Drop for TestDaemon {
         // The lock file outlives a daemon that crashed, and its pid may be another's by now.
         let daemon = self.pid().ok().and_then(process::find);
         if let Some(daemon) = daemon.filter(|daemon| daemon.command.contains("agentd")) {
-            process::kill(daemon.pid);
+            let _ = process::signal(daemon.pid, Signal::KILL);
         }
     }
 }

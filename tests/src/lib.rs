@@ -9,8 +9,10 @@ pub mod daemon;
 pub mod log;
 pub mod model_server;
 pub mod process;
+pub mod real_model;
 pub mod skip;
 pub mod socket;
+pub mod terminal;
 
 use anyhow::Context;
 use std::time::Duration;

@@ -6,12 +6,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 
 /// A process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
     pub parent: i32,
+    /// When it began, in ticks since the machine did: with `pid`, its identity.
+    pub began: u64,
     /// Its arguments, separated by blanks.
     pub command: String,
 }
@@ -31,12 +34,18 @@ pub fn find(pid: i32) -> Option<Process> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
+    let began = fields.nth(17)?.parse().ok()?;
     if matches!(state, "Z" | "X") {
         return None;
     }
     let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let command = String::from_utf8_lossy(&command).replace('\0', " ");
-    Some(Process { pid, parent, command })
+    Some(Process {
+        pid,
+        parent,
+        began,
+        command,
+    })
 }
 
 /// Whether `pid` runs.
@@ -87,6 +96,34 @@ pub async fn end(pid: i32, signal: Signal) -> anyhow::Result<()> {
         Ok(()) | Err(Errno::SRCH) => {}
         Err(error) => return Err(error).context("pidfd_send_signal"),
     }
+    ended(handle).await
+}
+
+/// Sends `signal` to `pid` without waiting for anything. A process that is gone already is no error.
+///
+/// # Errors
+/// When it may not be sent.
+pub fn signal(pid: i32, signal: Signal) -> anyhow::Result<()> {
+    match Pid::from_raw(pid).map(|pid| rustix::process::kill_process(pid, signal)) {
+        None | Some(Ok(()) | Err(Errno::SRCH)) => Ok(()),
+        Some(Err(error)) => Err(error).context("kill"),
+    }
+}
+
+/// Waits for the end of `pid`, which is not told to end.
+///
+/// # Errors
+/// When it does not end.
+pub async fn gone(pid: i32) -> anyhow::Result<()> {
+    let Some(pid) = Pid::from_raw(pid) else { return Ok(()) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => ended(handle).await,
+        Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error).context("pidfd_open"),
+    }
+}
+
+async fn ended(handle: OwnedFd) -> anyhow::Result<()> {
     let ended = tokio::task::spawn_blocking(move || {
         loop {
             match poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) {
@@ -97,11 +134,4 @@ pub async fn end(pid: i32, signal: Signal) -> anyhow::Result<()> {
     });
     crate::soon("the process ends", ended).await??.context("poll")?;
     Ok(())
-}
-
-/// Kills `pid` without waiting.
-pub fn kill(pid: i32) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
 }
