@@ -24,6 +24,7 @@ mod lock;
 pub mod names;
 pub mod open;
 mod orphans;
+pub mod replace;
 pub mod resolve;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
