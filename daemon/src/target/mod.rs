@@ -20,6 +20,7 @@ mod descendants;
 pub mod environment;
 pub mod guard;
 mod harden;
+pub mod listing;
 mod lock;
 pub mod names;
 pub mod open;

@@ -26,6 +26,7 @@ mod change;
 mod diff;
 mod digest;
 mod edit_file;
+mod list_dir;
 mod nearest;
 pub mod output;
 mod read_file;
@@ -72,6 +73,7 @@ pub trait Tool: Send + Sync {
 pub fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read_file::ReadFile),
+        Arc::new(list_dir::ListDir),
         Arc::new(write_file::WriteFile),
         Arc::new(edit_file::EditFile),
         Arc::new(bash::Bash),
