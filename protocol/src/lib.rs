@@ -1,6 +1,29 @@
 //! The contract between `agentd` and its clients: events, frames, methods, errors, ids, where the socket is, and the typed
 //! client. No daemon logic and no terminal handling lives here.
+//!
+//! - [`event`]: what a session's log holds.
+//! - [`frame`]: what an attached client receives.
+//! - [`method`]: every operation with its parameters and its answer.
+//! - [`place`]: where the socket and the files are.
+//! - [`error`]: what can go wrong, with stable names.
 
 mod content;
+pub mod error;
+pub mod event;
+pub mod frame;
+mod ids;
+pub mod method;
+pub mod place;
+mod settings;
+mod time;
 
 pub use content::{Content, Stop, Usage, plain_text};
+pub use error::{ErrorKind, RpcError};
+pub use event::{Envelope, Event};
+pub use frame::Frame;
+pub use ids::{ApprovalId, CallId, InputId, ItemId, Pos, Seq, SessionId, TurnId, short};
+pub use settings::{By, Limits, Mode, Settings, Unattended, UnattendedPolicy};
+pub use time::Time;
+
+/// The protocol's version, `major.minor`. Clients and daemons of one major version understand each other.
+pub const VERSION: &str = "1.0";

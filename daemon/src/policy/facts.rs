@@ -1,42 +1,42 @@
-//! What a tool call is about, found by its target before anything runs: resolved paths, the command, the host. Plain data,
-//! so that judging a call is a pure function of it, and the same facts can be stored beside the verdict.
+//! What a tool call would touch, found by its target before anything runs and handed to the judge as plain values.
+//!
+//! The judge never looks at the machine: whatever it has to know about paths, links, git's configuration or the
+//! sandbox stands here, is recorded with the call, and gives the same verdict when it is judged again.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything policy needs to know about one call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Everything policy may know about one tool call.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Facts {
-    /// The tool's name.
+    /// Name of the tool, as the model calls it.
     pub tool: String,
-    /// Whether the call may change anything outside the daemon.
+    /// Whether the call can change anything.
     pub writes: bool,
-    /// Every path the call names, after resolution.
+    /// The files the call names, resolved.
     #[serde(default)]
     pub paths: Vec<PathFact>,
-    /// The shell command, for tools that run one.
+    /// The command line, for tools that run one.
     #[serde(default)]
     pub command: Option<CommandFact>,
-    /// The host contacted, for tools that reach the network.
+    /// The host the call talks to, for tools that reach the network.
     #[serde(default)]
     pub host: Option<String>,
 }
 
-/// One path of a call, judged after symbolic links were followed.
+/// One file or directory a call names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PathFact {
-    /// The path as the model wrote it.
+    /// As the model wrote it.
     pub shown: String,
-    /// The absolute path without symbolic links; its last components may not exist yet.
+    /// Absolute, links followed as far as the path exists.
     pub resolved: PathBuf,
-    /// Whether `resolved` lies below one of the session's roots.
     pub inside: Inside,
-    /// What the call does with the path.
     pub access: Access,
-    /// The name is one that usually holds secrets (`.env`, private keys, credentials).
+    /// The name is one that usually holds keys or passwords (`.env`, `id_rsa`, …).
     pub secret: bool,
-    /// The path lies in `.git` or `.agent`, where files are run or configure the daemon.
+    /// Lies in `.git` or `.agent`, where a write can make later commands run code.
     pub protected: bool,
 }
 
@@ -44,31 +44,40 @@ pub struct PathFact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Inside {
-    /// Below one of the session's roots.
+    /// In one of the session's roots.
     Inside,
-    /// Anywhere else.
     Outside,
 }
 
-/// What a call does with a path.
+/// What is done to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Its content, or its listing, is read.
     Read,
-    /// It is created or replaced.
     Write,
 }
 
-/// A shell command and what it is judged against.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A shell command line and what its target found out about it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CommandFact {
-    /// The command, exactly as the shell gets it.
+    /// The command line, unchanged.
     pub text: String,
-    /// The directory it starts in, resolved.
+    /// Absolute directory it starts in.
     pub cwd: PathBuf,
-    /// The session's roots, resolved.
+    /// Absolute directories that count as the project.
     pub roots: Vec<PathBuf>,
-    /// `HOME` of the command's environment.
+    /// The user's home directory, if there is one.
+    #[serde(default)]
     pub home: Option<PathBuf>,
+    /// Existing files the words name, globs expanded and links resolved; the words to look at come from
+    /// [`operands`](super::shell::operands).
+    #[serde(default)]
+    pub operands: Vec<PathFact>,
+    /// Keys of the repository's own git configuration that make git run programs, e.g. `filter.x.clean`.
+    #[serde(default)]
+    pub git_config: Vec<String>,
+    /// Whether the read-only, no-network sandbox for commands that run unasked can be enforced. Without it commands
+    /// that read configuration or start programs ask.
+    #[serde(default)]
+    pub sandbox: bool,
 }
