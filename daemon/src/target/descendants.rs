@@ -153,6 +153,7 @@ fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
 }
 
 #[cfg(test)]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 mod tests {
     use super::*;
 

@@ -65,7 +65,7 @@ impl Target {
             .take_name(&name, expected)
             .map_err(|error| failed(resolved, error))?;
         let links = match expected {
-            Expected::File(stat) => u64::from(stat.st_nlink).saturating_sub(1),
+            Expected::File(stat) => stat.st_nlink.saturating_sub(1),
             Expected::Absent => 0,
         };
         Ok(Written { other_links: links })

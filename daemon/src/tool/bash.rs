@@ -119,6 +119,7 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
         home: place.target.home().map(Into::into),
+        ..CommandFact::default()
     };
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
     Ok(Inspected {
