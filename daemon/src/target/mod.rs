@@ -20,11 +20,13 @@ mod descendants;
 pub mod environment;
 pub mod guard;
 mod harden;
+pub mod listing;
 mod lock;
 pub mod names;
 pub mod open;
 mod project;
 mod orphans;
+pub mod replace;
 pub mod resolve;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};

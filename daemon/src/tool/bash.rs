@@ -34,7 +34,7 @@ const KILL_AFTER: Duration = Duration::from_secs(2);
 const FORCE_AFTER: Duration = Duration::from_secs(3);
 
 /// Runs a shell command.
-pub struct Bash;
+pub(super) struct Bash;
 
 /// Arguments of `bash`.
 #[derive(Debug, Deserialize, JsonSchema)]
