@@ -12,6 +12,7 @@ mod classify;
 mod decoded;
 pub mod error;
 mod http;
+mod json_text;
 mod lenient;
 mod normal;
 mod openai_chat;
