@@ -6,8 +6,12 @@
 //! - [`method`]: every operation with its parameters and its answer.
 //! - [`place`]: where the socket and the files are.
 //! - [`error`]: what can go wrong, with stable names.
+//! - [`client`]: the typed client, which finds and starts the daemon.
+//! - [`environment`]: which variables of a client its sessions see.
 
+pub mod client;
 mod content;
+pub mod environment;
 pub mod error;
 pub mod event;
 pub mod frame;
