@@ -6,8 +6,11 @@
 //! - [`method`]: every operation with its parameters and its answer.
 //! - [`place`]: where the socket and the files are.
 //! - [`error`]: what can go wrong, with stable names.
+//! - [`display`]: the one way from untrusted text to a terminal.
+//! - [`wording`]: what people read when they are asked.
 
 mod content;
+pub mod display;
 pub mod error;
 pub mod event;
 pub mod frame;
@@ -16,6 +19,7 @@ pub mod method;
 pub mod place;
 mod settings;
 mod time;
+pub mod wording;
 
 pub use content::{Content, Stop, Usage, plain_text};
 pub use error::{ErrorKind, RpcError};
