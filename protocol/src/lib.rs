@@ -8,10 +8,13 @@
 //! - [`error`]: what can go wrong, with stable names.
 //! - [`client`]: the typed client, which finds and starts the daemon.
 //! - [`environment`]: which variables of a client its sessions see.
+//! - [`display`]: the one way from untrusted text to a terminal.
+//! - [`wording`]: what people read when they are asked.
 
 pub mod client;
 mod content;
 pub mod environment;
+pub mod display;
 pub mod error;
 pub mod event;
 pub mod frame;
@@ -20,6 +23,7 @@ pub mod method;
 pub mod place;
 mod settings;
 mod time;
+pub mod wording;
 
 pub use content::{Content, Stop, Usage, plain_text};
 pub use error::{ErrorKind, RpcError};
