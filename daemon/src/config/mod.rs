@@ -1,1 +1,3 @@
-//! (to be written)
+//! Placeholder.
+
+pub mod profile;
