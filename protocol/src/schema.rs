@@ -13,7 +13,21 @@ use serde_json::{Map, Value, json};
 
 /// The document, indented, with a newline at its end.
 pub fn text() -> String {
-    format!("{:#}\n", document())
+    format!("{:#}\n", sorted(document()))
+}
+
+/// With the members of each object by name, which is their order or not by a feature any crate of the build may switch on.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> =
+                members.into_iter().map(|(name, value)| (name, sorted(value))).collect();
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(members.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        value => value,
+    }
 }
 
 /// The document: methods, subscriptions, frames, events, errors, and the types they share under `$defs`.
