@@ -1,4 +1,4 @@
-//! What is wrong with a request: the rules both wires share. A wire parses its messages strictly, then the conversation they
+//! What is wrong with a request: the rules all wires share. A wire parses its messages strictly, then the conversation they
 //! make is held against the rules here.
 
 use super::seen::Said;

@@ -1,4 +1,4 @@
-//! A model server with a script instead of a model: Anthropic Messages and OpenAI Chat Completions over loopback.
+//! A model server with a script instead of a model: Anthropic Messages, OpenAI Chat Completions and OpenAI Responses over loopback.
 //!
 //! It is strict: a request that a real provider could refuse is answered 400, and a test in which that happened fails when
 //! the server is dropped. It runs on a thread of its own, so a test may block.
@@ -6,6 +6,7 @@
 mod chat;
 mod check;
 mod messages;
+mod responses;
 mod script;
 mod seen;
 mod serve;

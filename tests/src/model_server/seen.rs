@@ -9,6 +9,8 @@ pub enum Wire {
     Messages,
     /// OpenAI Chat Completions.
     Chat,
+    /// OpenAI Responses.
+    Responses,
 }
 
 impl Wire {
@@ -17,6 +19,7 @@ impl Wire {
         match self {
             Self::Messages => "anthropic-messages",
             Self::Chat => "openai-chat",
+            Self::Responses => "openai-responses",
         }
     }
 
@@ -24,7 +27,7 @@ impl Wire {
     pub fn base_path(self) -> &'static str {
         match self {
             Self::Messages => "",
-            Self::Chat => "/v1",
+            Self::Chat | Self::Responses => "/v1",
         }
     }
 }

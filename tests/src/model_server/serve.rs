@@ -4,7 +4,7 @@ use super::check::Check;
 use super::script::{End, Reply, Script};
 use super::seen::{Seen, Wire};
 use super::stream::{self, Fresh, Issued};
-use super::{chat, messages};
+use super::{chat, messages, responses};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -78,17 +78,20 @@ impl Shared {
     }
 }
 
-/// The routes of both wires. Bodies are as big as a test makes them.
+/// The routes of the wires. Bodies are as big as a test makes them.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
-        .route(
-            "/v1/messages",
-            post(async |State(shared), headers, body| answer(Wire::Messages, &shared, &headers, &body)),
+    let wires = [
+        ("/v1/messages", Wire::Messages),
+        ("/v1/chat/completions", Wire::Chat),
+        ("/v1/responses", Wire::Responses),
+    ];
+    let router = wires.into_iter().fold(Router::new(), |router, (path, wire)| {
+        router.route(
+            path,
+            post(async move |State(shared), headers, body| answer(wire, &shared, &headers, &body)),
         )
-        .route(
-            "/v1/chat/completions",
-            post(async |State(shared), headers, body| answer(Wire::Chat, &shared, &headers, &body)),
-        )
+    });
+    router
         .layer(axum::extract::DefaultBodyLimit::disable())
         .with_state(shared)
 }
@@ -127,7 +130,7 @@ fn key(wire: Wire, headers: &HeaderMap) -> Option<String> {
     let bearer = header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     let key = match wire {
         Wire::Messages => header("x-api-key").or(bearer),
-        Wire::Chat => bearer,
+        Wire::Chat | Wire::Responses => bearer,
     };
     key.map(str::to_owned)
 }
@@ -143,13 +146,14 @@ fn read(wire: Wire, shared: &Shared, headers: &HeaderMap, body: &[u8]) -> Check<
             messages::read(&body, &shared.issued)
         }
         Wire::Chat => chat::read(&body),
+        Wire::Responses => responses::read(&body, &shared.issued),
     }
 }
 
 fn refuse(wire: Wire, status: StatusCode, kind: &str, message: &str) -> Response {
     let body = match wire {
         Wire::Messages => messages::error_body(kind, message),
-        Wire::Chat => chat::error_body(kind, message),
+        Wire::Chat | Wire::Responses => chat::error_body(kind, message),
     };
     (status, [("content-type", "application/json")], body).into_response()
 }
@@ -168,6 +172,7 @@ fn respond(shared: &Shared, seen: &Seen, reply: Reply) -> Response {
     let chunks = match seen.wire {
         Wire::Messages => messages::write(&reply, seen, &shared.fresh, &shared.issued),
         Wire::Chat => chat::write(&reply, seen, &shared.fresh),
+        Wire::Responses => responses::write(&reply, seen, &shared.fresh, &shared.issued),
     };
     let body = stream::body(chunks, reply.gate, reply.end, shared.left.clone());
     ([("content-type", "text/event-stream")], body).into_response()

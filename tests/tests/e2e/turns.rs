@@ -1,4 +1,4 @@
-//! Turns through both wires: text, tools, usage, history, failure and retry.
+//! Turns through all wires: text, tools, usage, history, failure and retry.
 
 use serde_json::{Value, json};
 use tests::daemon::{Home, TestDaemon};
@@ -6,10 +6,10 @@ use tests::log::{count, kinds};
 use tests::model_server::{Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
 use tests::socket::is;
 
-const WIRES: [Wire; 2] = [Wire::Messages, Wire::Chat];
+const WIRES: [Wire; 3] = [Wire::Messages, Wire::Chat, Wire::Responses];
 
 #[tokio::test]
-async fn text_streams_and_usage_is_recorded_on_both_wires() -> anyhow::Result<()> {
+async fn text_streams_and_usage_is_recorded_on_all_wires() -> anyhow::Result<()> {
     for wire in WIRES {
         let gate = Gate::new();
         let usage = Tokens {
@@ -50,7 +50,7 @@ async fn text_streams_and_usage_is_recorded_on_both_wires() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn tools_run_and_their_results_reach_the_model_on_both_wires() -> anyhow::Result<()> {
+async fn tools_run_and_their_results_reach_the_model_on_all_wires() -> anyhow::Result<()> {
     for wire in WIRES {
         let both = Reply::text("Looking.")
             .call("bash", json!({"command": "echo from-bash"}))

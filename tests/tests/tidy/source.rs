@@ -49,7 +49,8 @@ fn holds(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|text| text.chars().last());
         let after = line.get(at + word.len()..).and_then(|text| text.chars().next());
-        !(part(before) && part(first)) && !(part(after) && part(last))
+        let (joined, goes_on) = (part(before) && part(first), part(after) && part(last));
+        !joined && !goes_on
     })
 }
 
