@@ -44,7 +44,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
         environment: params.environment,
     });
     if role == Role::Controller {
-        api.keys.offer(params.keys);
+        api.keys.offer(params.keys)?;
     }
     Ok(Hello {
         version: protocol::VERSION.to_owned(),

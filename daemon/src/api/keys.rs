@@ -8,7 +8,10 @@ pub(crate) trait KeyDesk: Send + Sync {
     fn lacks(&self) -> Vec<String>;
 
     /// Takes the values of variables it asked for; others are dropped.
-    fn offer(&self, keys: BTreeMap<String, String>);
+    ///
+    /// # Errors
+    /// Values that must not be taken apart from each other.
+    fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), protocol::RpcError>;
 
     /// Whether a profile of this name exists.
     fn knows(&self, profile: &str) -> bool;

@@ -50,3 +50,16 @@ pub(crate) struct Api {
 pub(crate) struct SessionDefaults {
     pub(crate) settings: protocol::Settings,
 }
+
+impl Api {
+    /// Whether somebody is connected, a turn is open or an approval waits.
+    pub(crate) async fn needed(&self) -> bool {
+        use std::sync::atomic::Ordering;
+        let busy = |handle: &crate::session::Handle| handle.live().borrow().snapshot.turn.is_some();
+        if self.clients.load(Ordering::Relaxed) > 0 || self.registry.living().iter().any(busy) {
+            return true;
+        }
+        let waiting = self.registry.deps().log.list_approvals(crate::log::ApprovalFilter::default()).await;
+        waiting.is_ok_and(|waiting| !waiting.is_empty())
+    }
+}
