@@ -20,13 +20,14 @@ mod descendants;
 pub mod environment;
 pub mod guard;
 mod harden;
-pub mod listing;
+
 mod lock;
 pub mod names;
 pub mod open;
 mod orphans;
 pub mod replace;
 pub mod resolve;
+pub mod walk;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
 pub use environment::{command_environment, is_listed};
@@ -96,6 +97,9 @@ pub enum TargetError {
     /// Nothing has this name.
     #[error("{0}: no such file or directory")]
     NotFound(String),
+    /// A file was expected and this is a directory.
+    #[error("{0}: is a directory; use list_dir to see what is in it")]
+    IsDirectory(String),
     /// The file is not what it was when it was looked at.
     #[error("{0} changed while it was being worked on; nothing was written")]
     Changed(String),
