@@ -24,6 +24,7 @@ mod harden;
 mod lock;
 pub mod names;
 pub mod open;
+mod project;
 mod orphans;
 pub mod replace;
 pub mod resolve;
@@ -34,6 +35,7 @@ pub use environment::{command_environment, is_listed};
 pub use guard::exec_guard;
 pub use harden::harden_daemon;
 pub use lock::{GuardsRemain, wait_for_guards};
+pub use project::project_root;
 pub use resolve::Resolved;
 
 /// The local machine as one session sees it. Cheap to clone.
