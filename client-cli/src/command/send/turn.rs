@@ -4,7 +4,7 @@
 use super::Arguments;
 use super::deliver::Delivered;
 use super::shown::{Shown, headline};
-use crate::ask::{Question, Reply, Tty};
+use crate::ask::{Question, Reply, Tty, reply};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow};
@@ -359,14 +359,6 @@ impl Watch {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)
-    }
-}
-
-/// The answer to the question, if one is put.
-async fn reply(question: &mut Option<Question>) -> Option<Reply> {
-    match question {
-        Some(question) => question.reply().await,
-        None => std::future::pending().await,
     }
 }
 
