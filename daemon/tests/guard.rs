@@ -1,5 +1,5 @@
 //! Commands as they really run: the built `agentd` as guard, real processes, real signals.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -275,6 +275,16 @@ async fn nothing_a_command_started_outlives_it() {
 }
 
 #[tokio::test]
+async fn a_process_that_keeps_forking_away_is_caught() {
+    let world = World::new();
+    let mut call = world
+        .start(json!({"command": "export HOP='(setsid bash -c \"$HOP\" &)'; eval \"$HOP\"; eval \"$HOP\""}))
+        .await;
+    assert_eq!(call.ended().await.outcome, Outcome::Ok);
+    world.no_guard_is_left().await;
+}
+
+#[tokio::test]
 async fn a_call_that_is_dropped_takes_everything_with_it() {
     let world = World::new();
     let mut call = world
@@ -448,8 +458,61 @@ async fn twenty_small_commands_cost_little() {
         times.push(begin.elapsed());
     }
     times.sort_unstable();
-    let median = times.iter().nth(10).copied().unwrap();
+    let median = times[10];
     eprintln!("20 calls of `true`: median {median:?}");
     // Generous, because other tests run beside it; a guard that initialises a daemon first would take far longer.
     assert!(median < Duration::from_millis(200), "{times:?}");
+}
+
+/// The environment variable that makes [`in_a_hardened_daemon`] do its part.
+const HARDENED: &str = "GUARD_TEST_HARDENED";
+
+/// Runs in a process of its own: what hardening changes belongs to the whole process.
+#[tokio::test]
+async fn in_a_hardened_daemon() {
+    if std::env::var_os(HARDENED).is_none() {
+        return;
+    }
+    rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o022));
+    let nofile = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    daemon::target::harden_daemon().unwrap();
+    assert!(
+        std::process::Command::new("/proc/self/exe")
+            .arg("--list")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let daemon = std::process::id();
+    let ended = World::new()
+        .run(&format!(
+            "umask; ulimit -Sn; cat /proc/{daemon}/environ; cat /proc/{daemon}/maps"
+        ))
+        .await;
+    let soft = nofile
+        .current
+        .map_or("unlimited".to_string(), |limit| limit.to_string());
+    assert!(
+        ended.output.starts_with(&format!("0022\n{soft}\ncat: ")),
+        "{}",
+        ended.output
+    );
+    assert_eq!(ended.output.matches("Permission denied").count(), 2, "{}", ended.output);
+    assert_eq!(
+        rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
+        nofile.maximum
+    );
+}
+
+#[test]
+fn a_hardened_daemons_memory_is_closed_to_commands_which_get_back_what_it_was_started_with() {
+    let own = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(own)
+        .args(["--exact", "in_a_hardened_daemon"])
+        .env(HARDENED, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }

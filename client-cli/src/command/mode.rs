@@ -28,7 +28,7 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         };
         session = client.call::<SessionUpdate>(&params).await?;
     }
-    invocation.output.line(wording::mode(session.settings.mode))?;
+    invocation.output.line(wording::mode(session.mode))?;
     Ok(Exit::Completed)
 }
 

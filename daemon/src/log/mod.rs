@@ -71,22 +71,26 @@ impl EventLog {
     /// # Errors
     /// A database that is newer, damaged or not ours, a network file system, a directory that cannot be made or written.
     pub fn open(dir: &Path) -> Result<(Self, LogJoin), LogError> {
-        Self::start(dir, |writer| writer)
+        let (log, writer) = Self::prepare(dir)?;
+        let thread = writer.spawn().map_err(|error| LogError::open(&database(dir), error))?;
+        Ok((log.clone(), LogJoin { log, thread }))
     }
 
-    fn start(dir: &Path, prepare: impl FnOnce(Writer) -> Writer) -> Result<(Self, LogJoin), LogError> {
+    /// The open database with a writer that has not started.
+    fn prepare(dir: &Path) -> Result<(Self, Writer), LogError> {
         let path = database(dir);
         let connection = connection::open_database(dir, &path)?;
         let (committed, watch) = watch::channel(writer::last_pos(&connection)?);
         let (queue, messages) = Queue::new();
-        let writer = prepare(Writer::new(path.clone(), connection, messages, committed));
-        let thread = writer.spawn().map_err(|error| LogError::open(&path, error))?;
-        let log = Self {
-            queue,
-            readers: Readers::new(path),
-            committed: watch,
-        };
-        Ok((log.clone(), LogJoin { log, thread }))
+        let writer = Writer::new(path.clone(), connection, messages, committed);
+        Ok((
+            Self {
+                queue,
+                readers: Readers::new(path),
+                committed: watch,
+            },
+            writer,
+        ))
     }
 
     /// Makes a session and appends its first rows, in one transaction.

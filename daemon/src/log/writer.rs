@@ -148,10 +148,9 @@ impl Writer {
             Err(error) => return tracing::warn!(%error, "the size of the write-ahead log is unknown"),
         };
         let idle = self.held.is_none() && self.messages.is_empty();
-        if pages >= FORCED_CHECKPOINT_PAGES || (idle && pages >= IDLE_CHECKPOINT_PAGES) {
-            if let Err(error) = run_checkpoint(connection, "PASSIVE") {
-                tracing::warn!(%error, "the write-ahead log could not be written back");
-            }
+        let due = pages >= FORCED_CHECKPOINT_PAGES || (idle && pages >= IDLE_CHECKPOINT_PAGES);
+        if due && let Err(error) = run_checkpoint(connection, "PASSIVE") {
+            tracing::warn!(%error, "the write-ahead log could not be written back");
         }
     }
 

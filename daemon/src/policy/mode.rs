@@ -4,42 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What is asked at all when no rule speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Reading inside the roots and read-only commands run; everything else asks.
-    #[default]
-    Ask,
-    /// As `Ask`, and files inside the roots are edited without asking.
-    Edits,
-    /// Everything runs but what the guard or a deny rule stops.
-    All,
-    /// As `Ask`, but what would ask is denied.
-    None,
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ask => "ask",
-            Self::Edits => "edits",
-            Self::All => "all",
-            Self::None => "none",
-        })
-    }
-}
-
-/// What becomes of a call. Ordered from harmless to worst, so that the worst part of a command wins by `max`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decision {
-    Allow,
-    Ask,
-    Deny,
-    /// Stopped by the guard: no approval overrides it.
-    Blocked,
-}
+pub use protocol::Mode;
+pub use protocol::event::Decision;
 
 /// The judgement of one call, recorded with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

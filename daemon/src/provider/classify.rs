@@ -13,15 +13,27 @@ use super::retry_after;
 
 /// A response whose status is not 200, or whose body is no stream.
 #[derive(Debug)]
-pub struct Answer<'a> {
-    pub status: u16,
-    pub headers: &'a HeaderMap,
+pub(super) struct Answer<'a> {
+    pub(super) status: u16,
+    pub(super) headers: &'a HeaderMap,
     /// The body, possibly cut.
-    pub body: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+/// The failure a body with `status` means where nothing is known of its headers.
+pub fn classify_body(status: u16, body: &[u8]) -> ModelError {
+    classify(
+        &Answer {
+            status,
+            headers: &HeaderMap::new(),
+            body,
+        },
+        Timestamp::UNIX_EPOCH,
+    )
 }
 
 /// The failure `answer` means. `now` is for headers that name a moment.
-pub fn classify(answer: &Answer<'_>, now: Timestamp) -> ModelError {
+pub(super) fn classify(answer: &Answer<'_>, now: Timestamp) -> ModelError {
     let report = Report::read(answer.body);
     let class = report.class(Some(answer.status));
     let said = report.message.as_deref().map(str::trim).filter(|text| !text.is_empty());

@@ -9,6 +9,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::json_text;
+
 /// A string, or a number as its decimal form; anything else counts as absent.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Text<'a>(Option<Cow<'a, str>>);
@@ -22,6 +24,11 @@ impl<'a> Text<'a> {
     /// The text, empty when it is absent.
     pub(super) fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The text, empty when it is absent.
+    pub(super) fn into_cow(self) -> Cow<'a, str> {
+        self.0.unwrap_or_default()
     }
 
     /// The text as a value of its own, if there is any.
@@ -103,6 +110,15 @@ impl<'de> Deserialize<'de> for Number {
         let text = Text::deserialize(deserializer)?;
         Ok(Self(text.filled().and_then(|digits| digits.parse().ok())))
     }
+}
+
+/// Parses an event, mending it if that is what it takes; `mended` keeps the mended text alive.
+pub(super) fn parse<'a, T: Deserialize<'a>>(data: &'a str, mended: &'a mut Option<String>) -> Option<T> {
+    if let Ok(parsed) = serde_json::from_str(data) {
+        return Some(parsed);
+    }
+    *mended = json_text::mended(data);
+    serde_json::from_str(mended.as_deref()?).ok()
 }
 
 /// Whether an event that could not be parsed may have carried a part of the reply: it is broken JSON, or of a kind in

@@ -12,9 +12,13 @@ mod classify;
 mod decoded;
 pub mod error;
 mod http;
+mod json_text;
 mod lenient;
+mod normal;
 mod openai_chat;
 mod openai_responses;
+#[cfg(test)]
+mod recorded;
 mod redact;
 mod retry_after;
 pub mod sse;
@@ -30,12 +34,13 @@ use serde_json::{Map, Value};
 use crate::config::profile::{Profile, Wire};
 
 pub use crate::config::profile::Effort;
-pub use classify::{Answer, classify};
+pub use classify::classify_body;
 pub use decoded::{
     Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge, ReportedUsage,
 };
 pub use error::{Class, ModelError};
 pub use http::Http;
+pub use normal::normalised;
 pub use redact::Redactor;
 
 /// One model call, in nobody's wire format.

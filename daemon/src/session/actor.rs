@@ -2,7 +2,7 @@
 //! input is taken in between. It waits for its mailbox, its effects, its deadline and the log's answer, for nothing else.
 
 use super::commit::{append, envelopes};
-use super::decide::decide;
+use super::decide::{Draft, decide};
 use super::deps::Deps;
 use super::details::{Details, Parked, snapshot};
 use super::effect::model::{ModelCall, ModelEnd};
@@ -22,7 +22,7 @@ use crate::tool::{Place, ReadSet};
 use protocol::event::{Envelope, Event, ItemType};
 use protocol::frame::OpenType;
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ErrorKind, InputId, RpcError, SessionId, Unattended, UnattendedPolicy};
+use protocol::{ErrorKind, InputId, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -354,16 +354,7 @@ impl Actor {
     /// Decides, appends, applies, publishes.
     async fn commit(&mut self, input: Input, patience: Patience) -> Result<Vec<Arc<Envelope>>, Refused> {
         let at = self.clock.now().max(self.state.at);
-        let context = Context {
-            at,
-            new_id: &|| uuid::Uuid::now_v7().to_string(),
-            jitter: jitter(),
-            retries: self.deps.tuning.retries,
-            rules: &self.deps.rules,
-            shown: self.shown(),
-            announce: self.deps.models.announce(self.state.settings.model.as_deref()),
-        };
-        let drafts = decide(&self.state, &context, input);
+        let drafts = self.decide(at, input);
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
@@ -400,6 +391,19 @@ impl Actor {
         extend_ring(&mut self.ring, events.iter().cloned());
         self.publish();
         Ok(events)
+    }
+
+    fn decide(&self, at: Time, input: Input) -> Vec<Draft> {
+        let context = Context {
+            at,
+            new_id: &|| uuid::Uuid::now_v7().to_string(),
+            jitter: jitter(),
+            retries: self.deps.tuning.retries,
+            rules: &self.deps.rules,
+            shown: self.shown(),
+            announce: self.deps.models.announce(self.state.settings.model.as_deref()),
+        };
+        decide(&self.state, &context, input)
     }
 
     /// What the running model call has shown, for a decision that cuts it.

@@ -140,7 +140,6 @@ pub(crate) struct ToolEnd {
 }
 
 /// What a decision may look at beside state and input.
-#[derive(Debug)]
 pub(crate) struct Context<'a> {
     /// The session's clock: never before the state's last event.
     pub(crate) at: Time,
@@ -155,12 +154,6 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
-}
-
-/// Why a turn ends before the model ends it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ending {
-    pub(crate) outcome: TurnOutcome,
 }
 
 /// The allowance in a request, as the policy reads it.

@@ -126,6 +126,12 @@ impl Registry {
         handles.filter(Handle::alive).collect()
     }
 
+    /// The session's handle, if it lives.
+    pub(crate) fn living_one(&self, session: &SessionId) -> Option<Handle> {
+        let handle = self.locked().get(session)?.opening.peek()?.as_ref().ok().cloned();
+        handle.filter(Handle::alive)
+    }
+
     /// Goes on with what an earlier life left unfinished, a few sessions a second. What is too old waits for somebody.
     pub(crate) async fn resume(&self, unfinished: Vec<(SessionKey, SessionId, i64)>) {
         for (_, session, updated_at_ms) in unfinished {

@@ -20,10 +20,13 @@ mod descendants;
 pub mod environment;
 pub mod guard;
 mod harden;
+pub mod listing;
 mod lock;
 pub mod names;
 pub mod open;
+mod project;
 mod orphans;
+pub mod replace;
 pub mod resolve;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
@@ -31,6 +34,7 @@ pub use environment::{command_environment, is_listed};
 pub use guard::exec_guard;
 pub use harden::harden_daemon;
 pub use lock::{GuardsRemain, wait_for_guards};
+pub use project::project_root;
 pub use resolve::Resolved;
 
 /// The local machine as one session sees it. Cheap to clone.

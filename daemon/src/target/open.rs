@@ -83,6 +83,12 @@ impl Target {
         Ok(FileId::from(&stat_of(&dir, &resolved.shown)?))
     }
 
+    /// The identity of the working directory.
+    pub fn cwd_id(&self) -> Result<FileId, TargetError> {
+        let stat = rustix::fs::stat(self.cwd()).map_err(|_| TargetError::RootGone(self.cwd().to_path_buf()))?;
+        Ok(FileId::from(&stat))
+    }
+
     fn open_at(&self, resolved: &Resolved, flags: OFlags) -> Result<OwnedFd, TargetError> {
         let anchor = self.anchor(resolved)?;
         open_beneath(anchor.dir.as_fd(), &anchor.rest, flags).map_err(|errno| open_error(resolved, errno))
@@ -147,18 +153,31 @@ fn relative(path: &Path, base: &Path) -> PathBuf {
 
 /// Opens `rest` below `dir` without following any link.
 pub(crate) fn open_beneath(dir: BorrowedFd<'_>, rest: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    #[cfg(target_os = "linux")]
+    let fd = open_at_once(dir, rest, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW)?;
+    // With O_PATH a link at the end is itself opened instead of refused.
+    if flags.contains(OFlags::PATH) && FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
+    Ok(fd)
+}
+
+#[cfg(target_os = "linux")]
+fn open_at_once(dir: BorrowedFd<'_>, rest: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::ResolveFlags;
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
     for _ in 0..RACE_ATTEMPTS {
-        use rustix::fs::ResolveFlags;
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         match rustix::fs::openat2(dir, rest, flags, Mode::empty(), how) {
-            Err(Errno::AGAIN) => continue,
+            Err(Errno::AGAIN) => {}
             // Old kernels lack the call, and some containers answer "not permitted" to calls they do not know.
             Err(Errno::NOSYS | Errno::PERM) => break,
             done => return done,
         }
     }
+    open_stepwise(dir, rest, flags)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_at_once(dir: BorrowedFd<'_>, rest: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     open_stepwise(dir, rest, flags)
 }
 
@@ -173,10 +192,7 @@ fn open_stepwise(dir: BorrowedFd<'_>, rest: &Path, flags: OFlags) -> Result<Owne
             _ => return Err(Errno::XDEV),
         };
         if components.peek().is_none() {
-            let last = rustix::fs::openat(&here, name, flags, Mode::empty())?;
-            // With O_PATH a link itself would be opened instead of refused.
-            let is_link = FileType::from_raw_mode(rustix::fs::fstat(&last)?.st_mode) == FileType::Symlink;
-            return if is_link { Err(Errno::LOOP) } else { Ok(last) };
+            return rustix::fs::openat(&here, name, flags, Mode::empty());
         }
         here = rustix::fs::openat(&here, name, step, Mode::empty())?;
     }
@@ -298,9 +314,9 @@ mod tests {
             assert_eq!(open("sub/file", flags), Ok(()));
             assert_eq!(open(".", flags), Ok(()));
             assert!(open("link/file", flags).is_err());
-            assert_eq!(open("flink", flags), Err(Errno::LOOP));
             assert!(open("../x", flags).is_err());
         }
+        assert_eq!(open("flink", OFlags::RDONLY), Err(Errno::LOOP));
     }
 
     #[test]

@@ -77,6 +77,16 @@ impl Target {
         })
     }
 
+    /// The path for people: relative to its root, or absolute outside of all roots.
+    pub fn name_of(&self, resolved: &Resolved) -> String {
+        let root = resolved.root.and_then(|index| self.roots().get(index));
+        let relative = root.and_then(|root| resolved.path.strip_prefix(&root.path).ok());
+        match relative {
+            Some(rest) if rest.as_os_str().is_empty() => ".".to_string(),
+            rest => rest.unwrap_or(&resolved.path).display().to_string(),
+        }
+    }
+
     fn expanded(&self, shown: &str) -> Result<PathBuf, TargetError> {
         let rest = match shown {
             "~" => "",

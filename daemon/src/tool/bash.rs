@@ -34,7 +34,7 @@ const KILL_AFTER: Duration = Duration::from_secs(2);
 const FORCE_AFTER: Duration = Duration::from_secs(3);
 
 /// Runs a shell command.
-pub struct Bash;
+pub(super) struct Bash;
 
 /// Arguments of `bash`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -119,6 +119,7 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
         home: place.target.home().map(Into::into),
+        ..CommandFact::default()
     };
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
     Ok(Inspected {

@@ -6,6 +6,7 @@
 //! results for the model, not failures of the daemon.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -21,10 +22,20 @@ pub use read_set::ReadSet;
 
 mod arguments;
 mod bash;
+mod change;
+mod diff;
 mod digest;
+mod edit_file;
+mod list_dir;
+mod nearest;
 pub mod output;
+mod read_file;
 mod read_set;
 mod scripts;
+mod text;
+#[cfg(test)]
+mod world;
+mod write_file;
 
 /// What a model is told about a tool.
 #[derive(Debug, Clone)]
@@ -60,7 +71,13 @@ pub trait Tool: Send + Sync {
 
 /// Every tool there is, in the order models and people see them.
 pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(bash::Bash)]
+    vec![
+        Arc::new(read_file::ReadFile),
+        Arc::new(list_dir::ListDir),
+        Arc::new(write_file::WriteFile),
+        Arc::new(edit_file::EditFile),
+        Arc::new(bash::Bash),
+    ]
 }
 
 /// Where a session's calls happen. Cheap to clone; made once per session.
@@ -188,6 +205,15 @@ impl Ended {
             exit_code: None,
             duration_ms: 0,
         }
+    }
+
+    /// The end of a run that blocks on files.
+    async fn of_blocking(work: impl FnOnce() -> Self + Send + 'static) -> Self {
+        let begin = Instant::now();
+        let ended = blocking(work).await;
+        let mut ended = ended.unwrap_or_else(|error| Self::new(Outcome::Error, error.to_string()));
+        ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ended
     }
 
     /// What the call was judged by is not so any more.

@@ -3,13 +3,12 @@
 use protocol::Stop;
 use serde_json::{Map, Value, json};
 
-use super::wire::{Delta, Event, Message, StopDetails};
+use super::wire::{Delta, Event, Input, Message, StopDetails};
 use crate::provider::decoded::{
     Budget, Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge,
     ReportedUsage,
 };
-use crate::provider::lenient::loses;
-use crate::provider::{ItemKind, Sink, sse};
+use crate::provider::{ItemKind, Sink, json_text, lenient, sse};
 
 /// The events that carry something of the reply.
 const KINDS: [&str; 6] = [
@@ -43,10 +42,43 @@ struct Block {
     text: String,
     signature: Option<String>,
     citations: Vec<Value>,
+    /// `input` of the start event: a placeholder, but for calls that come without any delta.
+    input: String,
     end: CallEnd,
 }
 
 impl Block {
+    /// The block `raw` starts. `None` if it is no object.
+    fn start(index: Option<u64>, raw: &str) -> Option<Self> {
+        let mut start = serde_json::from_str::<Map<String, Value>>(raw).ok()?;
+        let input = serde_json::from_str::<Input<'_>>(raw)
+            .ok()
+            .and_then(|start| start.input);
+        let kind = start.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut take = |field: &str| start.remove(field).and_then(|text| text.as_str().map(str::to_owned));
+        let (text, signature) = match kind.as_str() {
+            "text" => (take("text"), None),
+            "thinking" => (take("thinking"), take("signature")),
+            _ => (None, None),
+        };
+        let citations = match start.remove("citations") {
+            Some(Value::Array(list)) => list,
+            _ => Vec::new(),
+        };
+        Some(Self {
+            index,
+            start,
+            text: text.unwrap_or_default(),
+            signature,
+            citations,
+            input: input
+                .map(|input| json_text::spaced(input.get()))
+                .filter(|input| input != "{}")
+                .unwrap_or_default(),
+            end: CallEnd::Open,
+        })
+    }
+
     fn kind(&self) -> &str {
         self.field("type").unwrap_or_default()
     }
@@ -76,8 +108,9 @@ impl Decoder for Stream {
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let Ok(parsed) = serde_json::from_str::<Event<'_>>(data) else {
-            self.decoded.damaged |= loses(data, &KINDS);
+        let mut mended = None;
+        let Some(parsed) = lenient::parse::<Event<'_>>(data, &mut mended) else {
+            self.decoded.damaged |= lenient::loses(data, &KINDS);
             return Ok(());
         };
         let name = event.name();
@@ -89,6 +122,8 @@ impl Decoder for Stream {
             "message_delta" => self.message_delta(&parsed),
             "message_stop" => self.decoded.complete = true,
             "error" => self.decoded.error = Some(InStreamError::from_value(&parsed.error.unwrap_or_default())),
+            // A gateway's own failure carries no type.
+            "" => self.decoded.error = parsed.error.as_ref().map(InStreamError::from_value),
             _ => {}
         }
         Ok(())
@@ -130,30 +165,9 @@ impl Stream {
     fn block_start(&mut self, event: &Event<'_>, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
         let Some(raw) = event.content_block else { return Ok(()) };
         self.budget.spend(raw.get().len())?;
-        let Ok(mut start) = serde_json::from_str::<Map<String, Value>>(raw.get()) else {
+        let Some(block) = Block::start(event.index.0, raw.get()) else {
             self.decoded.damaged = true;
             return Ok(());
-        };
-        let mut take = |field: &str| start.remove(field).and_then(|text| text.as_str().map(str::to_owned));
-        let kind = take("type").unwrap_or_default();
-        let (text, signature) = match kind.as_str() {
-            "text" => (take("text"), None),
-            "thinking" => (take("thinking"), take("signature")),
-            _ => (None, None),
-        };
-        start.insert("type".to_owned(), Value::String(kind));
-        let text = text.unwrap_or_default();
-        let citations = match start.remove("citations") {
-            Some(Value::Array(list)) => list,
-            _ => Vec::new(),
-        };
-        let block = Block {
-            index: event.index.0,
-            start,
-            text,
-            signature,
-            citations,
-            end: CallEnd::Open,
         };
         let item = self.blocks.len();
         sink.open(item, block.item_kind());
@@ -323,14 +337,12 @@ fn server_call(block: Block) -> Item {
     }
 }
 
-/// The joined argument JSON. `input` of the start event is a placeholder, but for calls that come without any delta.
+/// The joined argument JSON.
 fn arguments(block: &Block) -> String {
-    if !block.text.is_empty() {
-        return block.text.clone();
-    }
-    match block.start.get("input") {
-        Some(Value::Object(input)) if !input.is_empty() => Value::Object(input.clone()).to_string(),
-        _ => String::new(),
+    if block.text.is_empty() {
+        block.input.clone()
+    } else {
+        block.text.clone()
     }
 }
 

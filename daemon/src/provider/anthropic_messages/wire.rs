@@ -66,3 +66,11 @@ pub(super) struct StopDetails<'a> {
     #[serde(borrow)]
     pub(super) explanation: Text<'a>,
 }
+
+/// A call's `input` as `content_block_start` has it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Input<'a> {
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+}

@@ -11,8 +11,7 @@ use crate::provider::decoded::{
     Budget, Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge,
     ReportedUsage,
 };
-use crate::provider::lenient::loses;
-use crate::provider::{ItemKind, Sink, sse};
+use crate::provider::{ItemKind, Sink, json_text, lenient, sse};
 
 /// The state of one stream.
 #[derive(Debug, Default)]
@@ -75,10 +74,14 @@ impl Decoder for Stream {
             self.done = Done::Yes;
             return Ok(());
         }
-        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
-            self.decoded.damaged |= loses(data, &[]);
+        let mut mended = None;
+        let Some(chunk) = lenient::parse::<Chunk<'_>>(data, &mut mended) else {
+            self.decoded.damaged |= lenient::loses(data, &[]);
             return Ok(());
         };
+        if event.name() == "error" && chunk.error.is_none() {
+            self.decoded.error = serde_json::from_str(data).ok().as_ref().map(InStreamError::from_value);
+        }
         self.chunk(&chunk, sink)
     }
 
@@ -145,10 +148,9 @@ impl Stream {
                 .error
                 .get_or_insert_with(|| InStreamError::from_value(error));
         }
-        let delta = choice.delta.as_ref().filter(|delta| !delta.is_empty());
-        // A whole message counts only where nothing was streamed: some servers send both.
+        // A whole message counts only where nothing is streamed: some servers send both.
         let message = choice.message.as_ref().filter(|_| self.items.is_empty());
-        match delta.or(message) {
+        match choice.delta.as_ref().or(message) {
             Some(delta) => self.delta(delta, sink),
             None => Ok(()),
         }
@@ -255,17 +257,13 @@ impl Stream {
             }
             None => self.open_call(index, id, name, sink),
         };
-        let whole;
-        let arguments = match &function.arguments {
-            Content::Text(text) => text.as_str(),
-            Content::Json(json) => {
-                whole = json.to_string();
-                whole.as_str()
-            }
-        };
+        let arguments = function
+            .arguments
+            .map(|raw| argument_text(raw.get()))
+            .unwrap_or_default();
         self.budget
             .spend(arguments.len() + id.map_or(0, str::len) + name.map_or(0, str::len))?;
-        self.push(place, arguments, sink);
+        self.push(place, &arguments, sink);
         Ok(())
     }
 
@@ -331,6 +329,16 @@ impl Stream {
             sink.push(place, text);
         }
     }
+}
+
+/// A fragment of arguments, or all of them as an object from servers that parse them.
+fn argument_text(raw: &str) -> Cow<'_, str> {
+    if raw.starts_with('"') {
+        return serde_json::from_str::<lenient::Text<'_>>(raw)
+            .unwrap_or_default()
+            .into_cow();
+    }
+    Cow::Owned(json_text::spaced(raw))
 }
 
 fn speaks(item: &Open) -> Option<Voice> {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::provider::lenient::{Number, Text};
 
@@ -71,11 +72,12 @@ pub(super) struct ToolCall<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Text<'a>,
+    /// Text, or an object from servers that parse it themselves.
     #[serde(borrow)]
-    pub(super) arguments: Content<'a>,
+    pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// A string, or JSON where a string is documented: content as a list of parts, arguments as an object.
+/// A string, or a list of parts.
 #[derive(Debug)]
 pub(super) enum Content<'a> {
     Text(Text<'a>),
@@ -100,7 +102,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     type Value = Content<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text, a list of parts or an object")
+        f.write_str("text or a list of parts")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
@@ -137,18 +139,5 @@ impl<'de> Visitor<'de> for ContentVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         Value::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Content::Json)
-    }
-}
-
-/// A delta that says nothing, such as `{}` beside a whole message.
-impl Delta<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(&self.content, Content::Text(text) if text.filled().is_none())
-            && self.refusal.filled().is_none()
-            && self.reasoning_content.filled().is_none()
-            && self.reasoning.filled().is_none()
-            && self.reasoning_details.is_none()
-            && self.tool_calls.is_none()
-            && self.function_call.is_none()
     }
 }

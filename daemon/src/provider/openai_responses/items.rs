@@ -25,9 +25,18 @@ struct Slot {
     key: Key,
     /// The item as last sent whole.
     raw: Map<String, Value>,
-    end: CallEnd,
+    stage: Stage,
     /// Streamed arguments or input.
     arguments: String,
+}
+
+/// How far an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Growing,
+    Done,
+    /// Done, but cut by a limit.
+    Cut,
 }
 
 impl Slot {
@@ -47,7 +56,7 @@ impl Slot {
             "arguments"
         };
         let whole = self.text(field).unwrap_or_default();
-        if self.arguments.is_empty() || (self.end == CallEnd::Closed && !whole.is_empty()) {
+        if self.arguments.is_empty() || (self.stage != Stage::Growing && !whole.is_empty()) {
             whole
         } else {
             &self.arguments
@@ -112,7 +121,7 @@ impl Items {
         let place = self.slot(key);
         if let Some(slot) = self.slots.get_mut(place) {
             let cut = raw.get("status").is_some_and(|status| status == "incomplete");
-            slot.end = if cut { CallEnd::Open } else { CallEnd::Closed };
+            slot.stage = if cut { Stage::Cut } else { Stage::Done };
             slot.raw = raw;
             self.budget.spend(private_size(slot))?;
         }
@@ -189,7 +198,7 @@ impl Items {
         self.slots.push(Slot {
             key,
             raw: Map::new(),
-            end: CallEnd::Open,
+            stage: Stage::Growing,
             arguments: String::new(),
         });
         self.slots.len() - 1
@@ -202,7 +211,7 @@ impl Items {
             return;
         }
         let (voice, kind) = match slot.kind() {
-            "message" => return,
+            "message" | "" => return,
             "reasoning" => (Voice::Reasoning, ItemKind::Reasoning),
             "function_call" | "custom_tool_call" => {
                 let text = |field: &str| slot.text(field).unwrap_or_default().to_owned();
@@ -298,19 +307,24 @@ impl Items {
         match slot.kind() {
             "message" => {
                 if !said(Voice::Text) {
-                    unsaid.extend(texts(slot, "content", "output_text", "text").map(|text| (Voice::Text, text)));
+                    unsaid.extend(
+                        texts(slot, "content", "output_text", "text")
+                            .into_iter()
+                            .map(|text| (Voice::Text, text)),
+                    );
                 }
                 if !said(Voice::Refusal) {
-                    unsaid.extend(texts(slot, "content", "refusal", "refusal").map(|text| (Voice::Refusal, text)));
+                    unsaid.extend(
+                        texts(slot, "content", "refusal", "refusal")
+                            .into_iter()
+                            .map(|text| (Voice::Refusal, text)),
+                    );
                 }
             }
             "reasoning" if !said(Voice::Reasoning) => {
-                let summary = texts(slot, "summary", "", "text");
-                unsaid.extend(
-                    summary
-                        .chain(texts(slot, "content", "", "text"))
-                        .map(|text| (Voice::Reasoning, text)),
-                );
+                let summary = texts(slot, "summary", "", "text").into_iter();
+                let all = summary.chain(texts(slot, "content", "", "text"));
+                unsaid.extend(all.map(|text| (Voice::Reasoning, text)));
             }
             "function_call" | "custom_tool_call" if slot.arguments.is_empty() => {
                 let (key, whole) = (slot.key.clone(), slot.whole_arguments().to_owned());
@@ -325,19 +339,14 @@ impl Items {
     }
 }
 
-/// The texts of an item's list `field`, those of `kind` only (any kind if empty).
-fn texts(slot: &Slot, field: &str, kind: &str, text: &str) -> impl Iterator<Item = String> {
+/// The texts of an item's list `field`, those of `kind` only and not empty; any kind, also empty, if `kind` is empty.
+fn texts(slot: &Slot, field: &str, kind: &str, text: &str) -> Vec<String> {
     let parts = slot.raw.get(field).and_then(Value::as_array).into_iter().flatten();
-    let found: Vec<String> = parts
+    parts
         .filter(|part| kind.is_empty() || part.get("type").is_some_and(|found| found == kind))
-        .filter_map(|part| {
-            part.get(text)?
-                .as_str()
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned)
-        })
-        .collect();
-    found.into_iter()
+        .map(|part| part.get(text).and_then(Value::as_str).unwrap_or_default().to_owned())
+        .filter(|text| kind.is_empty() || !text.is_empty())
+        .collect()
 }
 
 /// Bytes a slot keeps beside its texts.
@@ -365,7 +374,7 @@ fn item(slot: &Slot, voice: Voice, parts: Vec<(PartKey, Part)>) -> Item {
         },
         // What `added` holds of a reasoning item is not what the provider takes back.
         Voice::Reasoning => {
-            let whole = slot.end == CallEnd::Closed && slot.kind() == "reasoning";
+            let whole = slot.stage == Stage::Done && slot.kind() == "reasoning";
             Item::Reasoning {
                 parts,
                 private: whole.then(|| Value::Object(slot.raw.clone())),
@@ -387,7 +396,11 @@ fn call(slot: &Slot) -> Call {
         name: slot.text("name").unwrap_or_default().to_owned(),
         arguments: slot.whole_arguments().to_owned(),
         form: if custom { CallForm::Custom } else { CallForm::Function },
-        end: slot.end,
+        end: if slot.stage == Stage::Done {
+            CallEnd::Closed
+        } else {
+            CallEnd::Open
+        },
         item_id: slot.text("id").map(str::to_owned),
         private,
     }

@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use super::items::{Items, Key, PartKey, Voice};
 use super::wire::{Event, Response};
 use crate::provider::decoded::{Decoded, Decoder, InStreamError, Item, Progress, ReplyTooLarge, ReportedUsage};
-use crate::provider::lenient::loses;
-use crate::provider::{Sink, sse};
+use crate::provider::{Sink, lenient, sse};
 
 /// The events that carry something of the reply.
 const KINDS: [&str; 14] = [
@@ -53,13 +52,15 @@ impl Decoder for Stream {
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let Ok(parsed) = serde_json::from_str::<Event<'_>>(data) else {
-            self.decoded.damaged |= loses(data, &KINDS);
+        let mut mended = None;
+        let Some(parsed) = lenient::parse::<Event<'_>>(data, &mut mended) else {
+            self.decoded.damaged |= lenient::loses(data, &KINDS);
             return Ok(());
         };
         let name = event.name();
         match parsed.kind.filled().unwrap_or(&name) {
-            "error" => {
+            // A gateway's own failure carries no type.
+            kind @ ("error" | "") if kind == "error" || parsed.error.is_some() => {
                 self.decoded.error = Some(error_event(data));
                 Ok(())
             }
@@ -82,10 +83,11 @@ impl Decoder for Stream {
         (decoded.items, decoded.replay) = self.items.finish();
         if let Some(ending) = self.ending {
             decoded.stop = Some(stop(&ending, &decoded.items));
-            decoded.stop_reason = Some(match ending.status.as_str() {
-                "incomplete" => format!("incomplete:{}", ending.incomplete.as_deref().unwrap_or("None")),
-                status => status.to_owned(),
-            });
+            decoded.stop_reason = match ending.status.as_str() {
+                "" => None,
+                "incomplete" => Some(format!("incomplete:{}", ending.incomplete.as_deref().unwrap_or("None"))),
+                status => Some(status.to_owned()),
+            };
         }
         decoded
     }

@@ -28,6 +28,8 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) input: Text<'a>,
     #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) response: Option<&'a RawValue>,

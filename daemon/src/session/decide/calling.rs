@@ -8,7 +8,7 @@ use protocol::event::{
     Action, ApprovalRequested, Choice, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
     ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
-use protocol::{ApprovalId, CallId, ItemId};
+use protocol::{ApprovalId, By, CallId, ItemId};
 
 /// The first pause before a model call is tried again, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 1_000;
@@ -201,7 +201,7 @@ impl Plan<'_> {
     }
 
     /// Ends the turn in the middle of a reply; what was shown is recorded as it was.
-    pub(super) fn cut_reply(&mut self, outcome: TurnOutcome) {
+    pub(super) fn cut_reply(&mut self, outcome: TurnOutcome, by: By) {
         let Some((turn, step, step_seq)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.step, turn.step_seq))
         else {
             return;
@@ -213,7 +213,7 @@ impl Plan<'_> {
             let (item, turn, status) = (ItemId::reply(step_seq, index), turn.clone(), ItemStatus::Interrupted);
             self.emit(ItemCompleted { item, turn, step, item_type, text, status });
         }
-        self.end(outcome, None);
+        self.end_by(outcome, None, Some(&by));
     }
 
     /// A turn from an earlier life goes on.

@@ -161,7 +161,7 @@ impl Plan<'_> {
     fn interrupt(&mut self, outcome: TurnOutcome, by: By) {
         match self.state.turn.as_ref().map(|turn| turn.stage) {
             None => {}
-            Some(Stage::Calling { .. }) => self.cut_reply(outcome),
+            Some(Stage::Calling { .. }) => self.cut_reply(outcome, by),
             Some(Stage::Acting) => self.stop_calls(outcome, by),
             Some(Stage::Stopping { outcome, hard, .. }) => {
                 if !hard {
@@ -190,11 +190,15 @@ impl Plan<'_> {
 
     /// Ends the turn, and starts the next if an input waits and the queue is not held.
     fn end(&mut self, outcome: TurnOutcome, reason: Option<Reason>) {
+        self.end_by(outcome, reason, None);
+    }
+
+    fn end_by(&mut self, outcome: TurnOutcome, reason: Option<Reason>, by: Option<&By>) {
         let Some(turn) = &self.state.turn else { return };
         let id = turn.id.clone();
         for input_id in turn.inputs.clone() {
             let outcome = input_outcome(outcome);
-            self.emit(InputSettled { input_id, outcome, turn: Some(id.clone()), by: None });
+            self.emit(InputSettled { input_id, outcome, turn: Some(id.clone()), by: by.cloned() });
         }
         let Some(turn) = self.state.turn.clone() else { return };
         let urgent = self.state.queue.iter().find(|waiting| waiting.urgent);
