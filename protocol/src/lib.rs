@@ -6,10 +6,14 @@
 //! - [`method`]: every operation with its parameters and its answer.
 //! - [`place`]: where the socket and the files are.
 //! - [`error`]: what can go wrong, with stable names.
+//! - [`client`]: the typed client, which finds and starts the daemon.
+//! - [`environment`]: which variables of a client its sessions see.
 //! - [`display`]: the one way from untrusted text to a terminal.
 //! - [`wording`]: what people read when they are asked.
 
+pub mod client;
 mod content;
+pub mod environment;
 pub mod display;
 pub mod error;
 pub mod event;
