@@ -1,7 +1,11 @@
 //! The terminal client: shows a session and takes input for it.
 
+mod command;
+mod draft;
 mod markdown;
 mod paint;
+mod screen;
+mod session;
 mod transcript;
 mod wrap;
 
