@@ -1,8 +1,8 @@
 //! The input line: a draft of one or more lines, its cursor, and the history of what was sent. Knows keys that edit; what sends,
 //! answers or leaves is decided elsewhere.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use protocol::display::{Form, display};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_textarea::{CursorMove, TextArea};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;

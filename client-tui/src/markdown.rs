@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 
 /// Where in a document the next line stands.
 #[derive(Debug, Clone)]
-pub struct Markdown {
+pub(crate) struct Markdown {
     look: Look,
     /// Columns to wrap prose at; code is left to the terminal, so that copying gives back its lines.
     width: Option<u16>,
@@ -26,7 +26,7 @@ struct Fence {
 
 impl Markdown {
     /// The start of a document.
-    pub fn new(look: Look, width: Option<u16>) -> Self {
+    pub(crate) fn new(look: Look, width: Option<u16>) -> Self {
         Self {
             look,
             width,
@@ -35,12 +35,12 @@ impl Markdown {
     }
 
     /// From here on prose is wrapped at `width`.
-    pub fn set_width(&mut self, width: Option<u16>) {
+    pub(crate) fn set_width(&mut self, width: Option<u16>) {
         self.width = width;
     }
 
     /// The rows of the next source line, which has no line end.
-    pub fn line(&mut self, source: &str) -> Vec<Line<'static>> {
+    pub(crate) fn line(&mut self, source: &str) -> Vec<Line<'static>> {
         let text = display(source, Form::Block);
         let fence = fence(&text);
         if let Some(open) = self.fence {

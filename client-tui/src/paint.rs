@@ -20,7 +20,7 @@ pub enum Look {
 
 impl Look {
     /// What a terminal shall get: `NO_COLOR` with any content but none takes the colours away.
-    pub fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Self {
         match std::env::var_os("NO_COLOR") {
             Some(value) if !value.is_empty() => Self::Marked,
             _ => Self::Colour,
@@ -29,42 +29,42 @@ impl Look {
 }
 
 /// What matters less: reasoning, results, hints.
-pub fn dim() -> Style {
+pub(crate) fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
 /// What stands out.
-pub fn bold() -> Style {
+pub(crate) fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
 /// Code in running text and in blocks.
-pub fn code() -> Style {
+pub(crate) fn code() -> Style {
     Style::new().fg(Color::Cyan)
 }
 
 /// What a person said.
-pub fn person() -> Style {
+pub(crate) fn person() -> Style {
     bold().fg(Color::Blue)
 }
 
 /// What went wrong.
-pub fn error() -> Style {
+pub(crate) fn error() -> Style {
     Style::new().fg(Color::Red)
 }
 
 /// What needs a person.
-pub fn attention() -> Style {
+pub(crate) fn attention() -> Style {
     bold().fg(Color::Yellow)
 }
 
 /// What went well, and lines a diff adds.
-pub fn good() -> Style {
+pub(crate) fn good() -> Style {
     Style::new().fg(Color::Green)
 }
 
 /// One line of a diff, or any other line, by its first character.
-pub fn diff_line(text: &str) -> Style {
+pub(crate) fn diff_line(text: &str) -> Style {
     match text.trim_start_matches(' ').as_bytes().first() {
         Some(b'+') => good(),
         Some(b'-') => error(),
@@ -74,12 +74,12 @@ pub fn diff_line(text: &str) -> Style {
 }
 
 /// A line in one style.
-pub fn line(text: impl Into<String>, style: Style) -> Line<'static> {
+pub(crate) fn line(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(Span::styled(text.into(), style))
 }
 
 /// The line as a terminal gets it, without its end. Styles do not reach beyond it.
-pub fn ansi(line: &Line<'_>, look: Look) -> String {
+pub(crate) fn ansi(line: &Line<'_>, look: Look) -> String {
     let mut out = String::new();
     for span in &line.spans {
         let codes = sgr(line.style.patch(span.style), look);

@@ -21,7 +21,7 @@ const END: &str = "\x1b[?25h\x1b[?2026l";
 
 /// What a terminal does with rows that no longer fit when it gets narrower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Narrowing {
+pub(crate) enum Narrowing {
     /// Breaks them into more rows: nearly every terminal.
     Breaks,
     /// Cuts them: xterm.

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 const TAB: usize = 4;
 
 /// A narrower terminal is treated as if it were this wide, in columns.
-pub const NARROWEST: u16 = 10;
+pub(crate) const NARROWEST: u16 = 10;
 
 /// One grapheme as it stands on the screen.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl Glyph {
 
 /// Breaks `line` between words so that no row is wider than `width` columns; rows after the first begin with `hanging` blanks.
 /// A word that is wider than a row is broken where the row ends. Blanks at a break go.
-pub fn wrap(line: &Line<'_>, width: u16, hanging: usize) -> Vec<Line<'static>> {
+pub(crate) fn wrap(line: &Line<'_>, width: u16, hanging: usize) -> Vec<Line<'static>> {
     let width = usize::from(width.max(NARROWEST));
     let hanging = hanging.min(width / 2);
     let glyphs = glyphs(line);
@@ -45,7 +45,7 @@ pub fn wrap(line: &Line<'_>, width: u16, hanging: usize) -> Vec<Line<'static>> {
 }
 
 /// The first `width` columns of `line`; where something is cut the last column is `…`.
-pub fn clip(line: &Line<'_>, width: u16) -> Line<'static> {
+pub(crate) fn clip(line: &Line<'_>, width: u16) -> Line<'static> {
     let width = usize::from(width);
     let glyphs = glyphs(line);
     if glyphs.iter().map(|glyph| glyph.width).sum::<usize>() <= width {
@@ -61,7 +61,7 @@ pub fn clip(line: &Line<'_>, width: u16) -> Line<'static> {
 }
 
 /// `text` cut to `width` columns as [`clip`] does.
-pub fn clip_text(text: &str, width: u16) -> String {
+pub(crate) fn clip_text(text: &str, width: u16) -> String {
     clip(&Line::from(text), width)
         .spans
         .iter()
@@ -70,7 +70,7 @@ pub fn clip_text(text: &str, width: u16) -> String {
 }
 
 /// The rows that `line` takes when a terminal of `width` columns breaks it wherever a row ends, at least one.
-pub fn rows_when_broken(widths: impl IntoIterator<Item = usize>, width: u16) -> u16 {
+pub(crate) fn rows_when_broken(widths: impl IntoIterator<Item = usize>, width: u16) -> u16 {
     let width = usize::from(width.max(1));
     let (mut rows, mut column) = (1, 0);
     for glyph in widths {
@@ -84,7 +84,7 @@ pub fn rows_when_broken(widths: impl IntoIterator<Item = usize>, width: u16) -> 
 }
 
 /// The columns of each grapheme of `line`.
-pub fn widths(line: &Line<'_>) -> Vec<usize> {
+pub(crate) fn widths(line: &Line<'_>) -> Vec<usize> {
     glyphs(line).iter().map(|glyph| glyph.width).collect()
 }
 

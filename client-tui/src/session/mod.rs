@@ -1,10 +1,9 @@
 //! One session as a client follows it: frames in, lines for the scrollback out, and between them the state that the live area
-//! shows. Survives the loss of the connection: what follows [`Session::head`] continues it, nothing missing and nothing twice.
+//! shows. Survives the loss of the connection: what follows the last event seen continues it, nothing missing and nothing twice.
 
 mod open;
 mod state;
 
-pub(crate) use open::Open;
 pub(crate) use state::{Call, Now, State};
 
 use crate::paint::Look;
@@ -12,7 +11,7 @@ use crate::transcript::Scribe;
 use open::OpenItems;
 use protocol::frame::{Delta, Snapshot};
 use protocol::method::SessionInfo;
-use protocol::{Envelope, Event, Frame, Seq};
+use protocol::{Envelope, Event, Frame};
 use ratatui::text::Line;
 
 /// A session that is followed.
@@ -39,11 +38,6 @@ impl Session {
             caught_up: false,
             untouched: true,
         }
-    }
-
-    /// The last event that was seen.
-    pub(crate) fn head(&self) -> Seq {
-        self.state.head
     }
 
     /// Whether the head was reached and the connection stands.

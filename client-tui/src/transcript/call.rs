@@ -126,7 +126,7 @@ fn first_characters(text: &str) -> String {
 }
 
 /// A size as people read it: lines, and bytes of the whole where that is more than what the model saw.
-pub(crate) fn result_size(output: &str, whole: Option<u64>) -> String {
+fn result_size(output: &str, whole: Option<u64>) -> String {
     let lines = output.lines().count();
     let bytes = whole.unwrap_or(output.len() as u64);
     format!(

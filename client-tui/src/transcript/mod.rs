@@ -9,7 +9,7 @@ mod note;
 mod pen;
 mod scribe;
 
-pub(crate) use call::{call_line, result_size};
+pub(crate) use call::call_line;
 pub(crate) use scribe::Scribe;
 
 use crate::paint::{Look, ansi};
