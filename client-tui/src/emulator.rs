@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 /// A terminal and everything that ever scrolled off its top.
-#[derive(Debug)]
 pub(crate) struct Terminal(vt100::Parser);
 
 /// Rows that are kept.
@@ -55,4 +54,3 @@ impl Write for Terminal {
         Ok(())
     }
 }
-

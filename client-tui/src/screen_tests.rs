@@ -23,7 +23,6 @@ fn number(line: usize) -> Line<'static> {
     Line::from(format!(
         "line {line:03} of the reply, which is long enough to be broken at forty columns"
     ))
-    Ok(())
 }
 
 #[test]
@@ -51,12 +50,11 @@ fn a_change_of_size_leaves_no_stale_row_and_loses_no_line() -> io::Result<()> {
     for index in 0..200 {
         let size = if index / 20 % 2 == 0 { WIDE } else { NARROW };
         terminal.out.resize(size.columns, size.rows);
-        terminal
-            .draw(
-                &[number(index)],
-                &live(&["tail of the reply", "> draft", "status"], 1, 3),
-                size,
-            )?;
+        terminal.draw(
+            &[number(index)],
+            &live(&["tail of the reply", "> draft", "status"], 1, 3),
+            size,
+        )?;
     }
     for index in 0..200 {
         assert_eq!(terminal.out.count(&format!("line {index:03}")), 1, "{index}");
@@ -70,11 +68,9 @@ fn a_change_of_size_leaves_no_stale_row_and_loses_no_line() -> io::Result<()> {
 #[test]
 fn the_cursor_stands_where_the_input_is() -> io::Result<()> {
     let mut screen = screen(WIDE);
-    screen
-        .draw(&[number(1)], &live(&["spinner", "> ab", "status"], 1, 4), WIDE)?;
+    screen.draw(&[number(1)], &live(&["spinner", "> ab", "status"], 1, 4), WIDE)?;
     assert_eq!(screen.out.cursor(), (2, 4));
-    screen
-        .draw(&[], &live(&["spinner", "> abc", "status"], 1, 5), WIDE)?;
+    screen.draw(&[], &live(&["spinner", "> abc", "status"], 1, 5), WIDE)?;
     assert_eq!(screen.out.cursor(), (2, 5));
     assert_eq!(screen.out.rows().get(2).map(String::as_str), Some("> abc"));
     Ok(())
@@ -117,8 +113,7 @@ fn a_narrower_terminal_that_breaks_rows_is_cleared_from_where_the_area_begins() 
 #[test]
 fn clearing_takes_the_live_area_away() -> io::Result<()> {
     let mut screen = screen(WIDE);
-    screen
-        .draw(&[number(1)], &live(&["spinner", "> ab", "status"], 1, 4), WIDE)?;
+    screen.draw(&[number(1)], &live(&["spinner", "> ab", "status"], 1, 4), WIDE)?;
     screen.clear(WIDE.columns)?;
     assert_eq!(screen.out.count("status") + screen.out.count("spinner"), 0);
     assert_eq!(screen.out.cursor(), (1, 0));
