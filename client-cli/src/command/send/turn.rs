@@ -18,6 +18,7 @@ use protocol::method::{
     AnswerParams, ApprovalAnswer, InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt,
     TurnResult, TurnWait, WaitParams,
 };
+use protocol::script::ResultLine;
 use protocol::{ApprovalId, Envelope, ErrorKind, Frame, InputId, Seq, TurnId, short, wording};
 use std::collections::HashSet;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,7 +101,7 @@ pub(super) async fn watch(
         interrupted: false,
     };
     if let Some(exit) = watch.run(&mut follow).await? {
-        return Ok(exit);
+        return watch.detach(exit);
     }
     let result = watch.result(&mut follow).await?;
     watch.print(&result)
@@ -335,6 +336,25 @@ impl Watch {
             }
             result => result,
         }
+    }
+
+    /// Leaves the turn to itself.
+    fn detach(&mut self, exit: Exit) -> Result<Exit, Failure> {
+        self.question = None;
+        let session = &self.session.id;
+        if self.json.is_some() {
+            self.output.json(&ResultLine {
+                session: Some(session.clone()),
+                input_id: Some(self.input.clone()),
+                turn: self.turn.clone(),
+                ..ResultLine::new("detached", exit.code())
+            })?;
+        }
+        self.output.tell(&format!(
+            "session {} goes on without this client",
+            short(session.as_str())
+        ));
+        Ok(exit)
     }
 
     async fn result(&self, follow: &mut Follow) -> Result<TurnResult, Failure> {
