@@ -113,10 +113,8 @@ pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Deliver
     loop {
         let result = match Client::connect(connect).await {
             Ok(mut client) => {
-                let limit = Instant::now() + LOOK_FOR;
-                let result = plan.carry_out(&mut client).await;
-                give_up_at.get_or_insert(limit);
-                result
+                give_up_at.get_or_insert_with(|| Instant::now() + LOOK_FOR);
+                plan.carry_out(&mut client).await
             }
             Err(error) => Err(error),
         };
