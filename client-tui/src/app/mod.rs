@@ -6,6 +6,8 @@
 mod answer;
 mod commands;
 mod keys;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use answer::{Ask, Focus};
 
@@ -13,6 +15,7 @@ use crate::command::{Command, completions};
 use crate::draft::Draft;
 use crate::paint::{self, Look};
 use crate::request::{Effect, News, Reply, Request, Which};
+use crate::screen::Size;
 use crate::session::{Now, Session};
 use crate::view;
 use protocol::client::ClientError;
@@ -137,7 +140,7 @@ impl App {
     }
 
     /// Makes ready what is shown next: which question, and whether it has to be printed whole first.
-    pub(crate) fn prepare(&mut self, rows: u16, now: Now) {
+    pub(crate) fn prepare(&mut self, size: Size, now: Now) {
         let waiting = self
             .session
             .state
@@ -152,7 +155,7 @@ impl App {
         if self.ask.as_ref().is_none_or(|ask| ask.view.id != view.id) {
             self.ask = Some(Ask::new(view.clone(), now.clock));
         }
-        if !self.printed.contains(&view.id) && !view::fits_live(&view, self.width, rows) {
+        if !self.printed.contains(&view.id) && !view::fits_live(&view, size, view::input_rows(self, size)) {
             self.printed.insert(view.id.clone());
             self.say(view::whole_question(&view));
         }
