@@ -275,6 +275,9 @@ events! {
         /// What an answer for the session would cover, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
+        /// The same as the policy reads it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grant: Option<Value>,
     }
     /// The question is settled.
     "approval.resolved" => ApprovalResolved {

@@ -7,20 +7,24 @@
 //! - [`place`]: where the socket and the files are.
 //! - [`error`]: what can go wrong, with stable names.
 //! - [`client`]: the typed client, which finds and starts the daemon.
+//! - [`schema`]: all of it as one JSON Schema document.
+//! - [`script`]: the result line of `agentctl send --json`.
 //! - [`environment`]: which variables of a client its sessions see.
 //! - [`display`]: the one way from untrusted text to a terminal.
 //! - [`wording`]: what people read when they are asked.
 
 pub mod client;
 mod content;
-pub mod environment;
 pub mod display;
+pub mod environment;
 pub mod error;
 pub mod event;
 pub mod frame;
 mod ids;
 pub mod method;
 pub mod place;
+pub mod schema;
+pub mod script;
 mod settings;
 mod time;
 pub mod wording;

@@ -5,7 +5,7 @@ use crate::content::{Content, Usage};
 use crate::event::{Choice, Delivery, Denied, Disposition, InputOutcome, Reason, Resolution, TurnOutcome};
 use crate::frame::{ApprovalView, Frame, Phase, QueuedInput, Role, WatchedEvent};
 use crate::ids::{ApprovalId, InputId, Pos, Seq, SessionId, TurnId};
-use crate::settings::{By, Limits, Mode, Settings, Unattended};
+use crate::settings::{By, Limits, Mode, Unattended};
 use crate::time::Time;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -254,7 +254,10 @@ pub struct SessionInfo {
     pub title: Option<String>,
     pub cwd: String,
     pub root: String,
-    pub settings: Settings,
+    /// Name of the model's profile; absent: chosen at each turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub mode: Mode,
     pub phase: Phase,
     pub head: Seq,
     pub created_at: Time,

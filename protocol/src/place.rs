@@ -126,3 +126,8 @@ impl LockFile {
 pub fn token_file(state_dir: &Path) -> PathBuf {
     state_dir.join("token")
 }
+
+/// The directory of the daemon's own log files in `state_dir`.
+pub fn log_dir(state_dir: &Path) -> PathBuf {
+    state_dir.join("log")
+}

@@ -6,15 +6,19 @@ mod find;
 mod frames;
 mod lines;
 mod start;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use error::ClientError;
 pub use frames::Frames;
+pub use start::start;
 
 use crate::method::{DaemonHello, Hello, HelloParams, Method, Subscription};
 use crate::{ErrorKind, RpcError, VERSION, environment, place};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tokio::net::UnixStream;
 use wire::Wire;
 
 /// Who connects, and what may be done to get a daemon.
@@ -64,6 +68,11 @@ impl Client {
 
     async fn connect_once(options: &Connect) -> Result<Self, ClientError> {
         let (stream, socket) = find::connect().await?;
+        Self::over(stream, socket, options).await
+    }
+
+    /// Greets whoever is at the other end of `stream`.
+    async fn over(stream: UnixStream, socket: PathBuf, options: &Connect) -> Result<Self, ClientError> {
         let mut wire = Wire::new(stream);
         let hello = greet(&mut wire, options).await?;
         Ok(Self { wire, hello, socket })

@@ -20,8 +20,11 @@ pub(super) fn wanted(autostart: Autostart) -> bool {
     autostart == Autostart::Yes && std::env::var_os("AGENTD_AUTOSTART").is_none_or(|value| value != "0")
 }
 
-/// Starts the daemon and waits until it accepts connections.
-pub(super) async fn start() -> Result<(), ClientError> {
+/// Starts the daemon and waits until it accepts connections; well too where one runs already.
+///
+/// # Errors
+/// [`ClientError::Unreachable`] with the reason the daemon gave.
+pub async fn start() -> Result<(), ClientError> {
     let program = program()?;
     match tokio::time::timeout(START, run(&program)).await {
         Ok(result) => result,

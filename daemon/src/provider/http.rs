@@ -1,0 +1,407 @@
+//! The one way a request leaves the daemon: shared clients, one endpoint per profile, one exchange per model call.
+//!
+//! No redirect is followed, so a key reaches the profile's own origin and nothing else. Waiting is bounded for the
+//! connection, the first byte and every byte after it; reading is bounded for events, replies and error bodies. Every
+//! message that leaves is redacted of the profile's secrets.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::classify::{Answer, classify};
+use super::decoded::{Decoded, Decoder, Progress};
+use super::error::{Class, ModelError};
+use super::redact::Redactor;
+use super::{Origin, Sink, sse};
+use crate::config::profile::{Profile, Timeouts};
+
+/// Most of an error body that is kept.
+const ERROR_BODY_LIMIT: usize = 64 * 1024;
+
+/// How long to wait, after the terminal marker, for the body's own end, which lets the connection be used again.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// How long to wait for more once the reply is whole: some servers neither say that they are done nor close.
+const AFTER_WHOLE: Duration = Duration::from_secs(10);
+
+/// Idle connections kept to one provider: a session and a few children talk at the same time.
+const IDLE_CONNECTIONS: usize = 8;
+
+/// The HTTP clients of all profiles. Clones share them. A client, with the system's certificates, is built when the first
+/// call needs it, so that an idle daemon holds none.
+#[derive(Clone, Default)]
+pub struct Http {
+    /// One client per connect timeout, which is a property of the client. A handful at most: one per distinct setting.
+    clients: Arc<Mutex<Vec<(Duration, Client)>>>,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Http")
+    }
+}
+
+impl Http {
+    /// The client that gives up connecting after `connect`.
+    fn client(&self, connect: Duration) -> Result<Client, ModelError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(timeout, _)| *timeout == connect) {
+            return Ok(client.clone());
+        }
+        let client = build(connect)
+            .map_err(|error| ModelError::new(Class::Connect, format!("no HTTP client: {}", chain(&error))))?;
+        clients.push((connect, client.clone()));
+        Ok(client)
+    }
+}
+
+fn build(connect: Duration) -> reqwest::Result<Client> {
+    // A second installation answers with an error that says the same provider is there already.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        Client::builder()
+            .connect_timeout(connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .tcp_keepalive(Duration::from_secs(30))
+            .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
+    };
+    builder().build().or_else(|_no_system_roots| {
+        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS
+            .iter()
+            .filter_map(|root| reqwest::Certificate::from_der(root.as_ref()).ok());
+        builder().tls_certs_only(roots).build()
+    })
+}
+
+/// How a wire sends the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyHeader {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// `x-api-key: KEY`.
+    XApiKey,
+}
+
+/// Where one profile's requests go, with everything that goes along with them.
+pub(super) struct Endpoint {
+    http: Http,
+    url: Url,
+    key: Option<SecretString>,
+    headers: HeaderMap,
+    timeouts: Timeouts,
+    redactor: Redactor,
+    wire: &'static str,
+}
+
+impl Endpoint {
+    /// The endpoint of `profile` at its base URL plus `path`.
+    pub(super) fn new(
+        profile: &Profile,
+        key: Option<SecretString>,
+        http: &Http,
+        path: &str,
+    ) -> Result<Self, ModelError> {
+        let url = address(profile, path)?;
+        let header_values = profile.headers.values().map(|value| value.expose_secret());
+        let userinfo = [url.username(), url.password().unwrap_or_default()];
+        let secrets = key
+            .iter()
+            .map(|key| key.expose_secret())
+            .chain(header_values)
+            .chain(userinfo);
+        Ok(Self {
+            http: http.clone(),
+            redactor: Redactor::new(secrets),
+            headers: extra_headers(profile)?,
+            url,
+            key,
+            timeouts: profile.timeouts,
+            wire: profile.wire.as_str(),
+        })
+    }
+
+    /// The wire and the origin, without path and userinfo.
+    pub(super) fn origin(&self) -> Origin {
+        Origin(format!("{} {}", self.wire, self.url.origin().ascii_serialization()))
+    }
+
+    /// The host requests go to.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Sends `body` and lets `decoder` read the stream that comes back.
+    ///
+    /// # Errors
+    /// Every failure up to the end of the body; the texts are redacted.
+    pub(super) async fn exchange(
+        &self,
+        key_header: KeyHeader,
+        wire_headers: &[(HeaderName, &'static str)],
+        body: Vec<u8>,
+        decoder: Box<dyn Decoder>,
+        sink: &mut dyn Sink,
+    ) -> Result<Decoded, ModelError> {
+        let headers = self.request_headers(key_header, wire_headers)?;
+        let result = self.attempt(headers, body, decoder, sink).await;
+        result.map_err(|error| self.redacted(error))
+    }
+
+    /// `error` without the profile's secrets.
+    pub(super) fn redacted(&self, error: ModelError) -> ModelError {
+        ModelError {
+            message: self.redactor.clean(&error.message),
+            hint: error.hint.map(|hint| self.redactor.clean(&hint)),
+            ..error
+        }
+    }
+
+    fn request_headers(
+        &self,
+        key_header: KeyHeader,
+        wire_headers: &[(HeaderName, &'static str)],
+    ) -> Result<HeaderMap, ModelError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        for (name, value) in wire_headers {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(key) = &self.key {
+            let (name, text) = match key_header {
+                KeyHeader::Bearer => (
+                    reqwest::header::AUTHORIZATION,
+                    format!("Bearer {}", key.expose_secret()),
+                ),
+                KeyHeader::XApiKey => (HeaderName::from_static("x-api-key"), key.expose_secret().to_owned()),
+            };
+            let mut value = HeaderValue::from_str(&text)
+                .map_err(|_| refused("the key of this profile holds characters no header may hold"))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        // The profile's own headers win: a gateway may want another form of the key or another version.
+        headers.extend(self.headers.clone());
+        Ok(headers)
+    }
+
+    async fn attempt(
+        &self,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        decoder: Box<dyn Decoder>,
+        sink: &mut dyn Sink,
+    ) -> Result<Decoded, ModelError> {
+        let client = self.http.client(self.timeouts.connect)?;
+        let deadline = Instant::now() + self.timeouts.first_byte;
+        let request = client.post(self.url.clone()).headers(headers).body(body).send();
+        let response = match timeout_at(deadline, request).await {
+            Ok(answered) => answered.map_err(|error| self.unreachable(error))?,
+            Err(_) => return Err(self.silent(self.timeouts.first_byte)),
+        };
+        if response.status() != StatusCode::OK || !is_stream(&response) {
+            return Err(self.failure(response, deadline).await);
+        }
+        self.read(response, deadline, decoder, sink).await
+    }
+
+    /// Reads the stream to its end. `deadline` is the first byte's.
+    async fn read(
+        &self,
+        mut response: Response,
+        mut deadline: Instant,
+        mut decoder: Box<dyn Decoder>,
+        sink: &mut dyn Sink,
+    ) -> Result<Decoded, ModelError> {
+        let mut parser = sse::Parser::default();
+        let mut waited = self.timeouts.first_byte;
+        while decoder.progress() != Progress::Ended {
+            let chunk = match timeout_at(deadline, response.chunk()).await {
+                Ok(Ok(chunk)) => chunk,
+                // The reply is whole; only its figures, if any, are missing.
+                _ if decoder.progress() == Progress::Whole => return Ok(decoder.finish()),
+                Ok(Err(error)) => return Err(cut(error)),
+                Err(_) => return Err(self.silent(waited)),
+            };
+            match &chunk {
+                Some(bytes) => parser.push(bytes),
+                None => parser.end(),
+            }
+            feed(&mut parser, decoder.as_mut(), sink)?;
+            if chunk.is_none() {
+                return Ok(decoder.finish());
+            }
+            waited = match decoder.progress() {
+                Progress::Whole => AFTER_WHOLE.min(self.timeouts.idle),
+                Progress::Running | Progress::Ended => self.timeouts.idle,
+            };
+            deadline = Instant::now() + waited;
+        }
+        // What may still come is nothing of the reply, and a connection cut here costs only the next handshake.
+        let _end = timeout(DRAIN, drain(&mut response)).await;
+        Ok(decoder.finish())
+    }
+
+    /// What an answer that is no stream means.
+    async fn failure(&self, mut response: Response, deadline: Instant) -> ModelError {
+        let mut body = Vec::new();
+        // A body that stops in the middle still says what it has said.
+        while let Ok(Ok(Some(chunk))) = timeout_at(deadline, response.chunk()).await {
+            let room = ERROR_BODY_LIMIT - body.len();
+            body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+            if body.len() >= ERROR_BODY_LIMIT {
+                break;
+            }
+        }
+        let status = response.status();
+        if status.is_redirection() {
+            let message = format!(
+                "the provider answered {}: a redirect, which is not followed",
+                status.as_u16()
+            );
+            return ModelError::new(Class::BadRequest, message).with_hint("set base_url to the address it leads to");
+        }
+        let answer = Answer {
+            status: status.as_u16(),
+            headers: response.headers(),
+            body: &body,
+        };
+        let error = classify(&answer, Timestamp::now());
+        if status.is_success() {
+            return error.with_hint("the provider did not answer with an event stream; check base_url and wire");
+        }
+        error
+    }
+
+    /// The URL is left out of the words: its path or query may hold a secret.
+    fn unreachable(&self, error: reqwest::Error) -> ModelError {
+        let class = if error.is_timeout() && !error.is_connect() {
+            Class::Timeout
+        } else {
+            Class::Connect
+        };
+        let words = chain(&error.without_url());
+        ModelError::new(class, format!("{} could not be reached: {words}", self.host()))
+    }
+
+    fn silent(&self, waited: Duration) -> ModelError {
+        let host = self.host();
+        ModelError::new(
+            Class::Timeout,
+            format!("{host} sent nothing for {} s", waited.as_secs()),
+        )
+    }
+}
+
+/// Lets `decoder` read every whole event `parser` has.
+fn feed(parser: &mut sse::Parser, decoder: &mut dyn Decoder, sink: &mut dyn Sink) -> Result<(), ModelError> {
+    loop {
+        match parser.next_event() {
+            Ok(Some(event)) => decoder.event(&event, sink).map_err(|error| too_large(&error))?,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(too_large(&error)),
+        }
+    }
+}
+
+async fn drain(response: &mut Response) {
+    while let Ok(Some(_)) = response.chunk().await {}
+}
+
+/// A server that sets no content type, or an odd one, may still stream; JSON and web pages are answers of another kind.
+fn is_stream(response: &Response) -> bool {
+    let kind = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    !(kind.starts_with("application/json") || kind.starts_with("text/html"))
+}
+
+/// The checked address of `profile`'s requests.
+fn address(profile: &Profile, path: &str) -> Result<Url, ModelError> {
+    // A query (Azure's `?api-version=`) stays behind the path.
+    let (base, query) = match profile.base_url.split_once('?') {
+        Some((base, query)) => (base, Some(query)),
+        None => (profile.base_url.as_str(), None),
+    };
+    let mut url = Url::parse(&format!("{}{path}", base.trim_end_matches('/')))
+        .map_err(|error| refused(format!("base_url of profile `{}` is no URL: {error}", profile.name)))?;
+    url.set_query(query);
+    url.set_fragment(None);
+    let host = url.host_str().unwrap_or_default();
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if profile.allow_http || is_loopback(host) => Ok(url),
+        "http" => Err(refused(format!(
+            "base_url of profile `{}` would send the key to {host} in the clear",
+            profile.name
+        ))
+        .with_hint("use https, or set allow_http = true if the network is trusted")),
+        scheme => Err(refused(format!(
+            "base_url of profile `{}` is {scheme}, not https",
+            profile.name
+        ))),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn extra_headers(profile: &Profile) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &profile.headers {
+        let wrong = || {
+            refused(format!(
+                "header `{}` of profile `{}` is not valid",
+                name.escape_debug(),
+                profile.name
+            ))
+        };
+        let key: HeaderName = name.parse().map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+fn refused(message: impl AsRef<str>) -> ModelError {
+    ModelError::new(Class::Refused, message)
+}
+
+fn too_large(error: &dyn std::error::Error) -> ModelError {
+    ModelError::new(Class::ReplyTooLarge, error.to_string())
+}
+
+fn cut(error: reqwest::Error) -> ModelError {
+    ModelError::new(
+        Class::StreamCut,
+        format!("the connection broke in mid-reply: {}", chain(&error.without_url())),
+    )
+}
+
+/// An error with its causes, which hold what really happened.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,434 @@
+//! The output items of a response while they grow.
+//!
+//! Items can be open at the same time, so nothing is "current": a `Slot` is an item of the wire, found by its index or id;
+//! an `Open` is an item the sink knows. A message gives one for its text and one for its refusal, everything else one.
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::decoded::{Budget, Call, CallEnd, CallForm, Item, PARAGRAPH, Part, ReplyTooLarge};
+use crate::provider::{ItemKind, Sink};
+
+/// Where parts stand that were only seen in a finished item: behind all streamed ones.
+const LATE: usize = 1 << 32;
+
+/// How an event names its item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Key {
+    Index(u64),
+    /// Servers that send no `output_index`.
+    Id(String),
+}
+
+/// An output item of the wire.
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    /// The item as last sent whole.
+    raw: Map<String, Value>,
+    stage: Stage,
+    /// Streamed arguments or input.
+    arguments: String,
+}
+
+/// How far an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Growing,
+    Done,
+    /// Done, but cut by a limit.
+    Cut,
+}
+
+impl Slot {
+    fn kind(&self) -> &str {
+        self.text("type").unwrap_or_default()
+    }
+
+    fn text(&self, field: &str) -> Option<&str> {
+        self.raw.get(field).and_then(Value::as_str)
+    }
+
+    /// The arguments, the finished item's own before the streamed ones.
+    fn whole_arguments(&self) -> &str {
+        let field = if self.kind() == "custom_tool_call" {
+            "input"
+        } else {
+            "arguments"
+        };
+        let whole = self.text(field).unwrap_or_default();
+        if self.arguments.is_empty() || (self.stage != Stage::Growing && !whole.is_empty()) {
+            whole
+        } else {
+            &self.arguments
+        }
+    }
+}
+
+/// An item the sink knows.
+#[derive(Debug)]
+struct Open {
+    slot: usize,
+    voice: Voice,
+    /// The running texts by their part number.
+    parts: Vec<(PartKey, Part)>,
+}
+
+/// What kind of text an event carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Text,
+    Refusal,
+    Reasoning,
+    /// A call or a hosted tool; it has no running text of its own.
+    Silent,
+}
+
+/// Which part of an item: summaries and full reasoning are counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartKey {
+    Content(Option<u64>),
+    Summary(Option<u64>),
+    /// A part read from the finished item.
+    Finished(usize),
+}
+
+/// All items of one response.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    slots: Vec<Slot>,
+    opens: Vec<Open>,
+    /// Counts parts in order of appearance.
+    next_part: usize,
+    budget: Budget,
+}
+
+impl Items {
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Takes `response.output_item.added`.
+    pub(super) fn added(&mut self, key: Key, raw: Map<String, Value>, sink: &mut dyn Sink) {
+        let slot = self.slot(key);
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.raw = raw;
+        }
+        self.announce(slot, sink);
+    }
+
+    /// Takes `response.output_item.done`, which is what counts.
+    pub(super) fn done(&mut self, key: Key, raw: Map<String, Value>, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
+        let place = self.slot(key);
+        if let Some(slot) = self.slots.get_mut(place) {
+            let cut = raw.get("status").is_some_and(|status| status == "incomplete");
+            slot.stage = if cut { Stage::Cut } else { Stage::Done };
+            slot.raw = raw;
+            self.budget.spend(private_size(slot))?;
+        }
+        self.announce(place, sink);
+        self.say_unsaid(place, sink)
+    }
+
+    /// Adds a fragment of running text.
+    pub(super) fn say(
+        &mut self,
+        key: Key,
+        voice: Voice,
+        part: PartKey,
+        text: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ReplyTooLarge> {
+        let slot = self.slot(key);
+        self.say_in(slot, voice, part, text, sink)
+    }
+
+    /// Whether any text of this part was streamed.
+    pub(super) fn has_said(&self, key: &Key, voice: Voice, part: PartKey) -> bool {
+        self.opens.iter().any(|open| {
+            open.voice == voice
+                && self.slots.get(open.slot).is_some_and(|slot| slot.key == *key)
+                && open.parts.iter().any(|(known, _)| *known == part)
+        })
+    }
+
+    /// Adds a fragment of a call's arguments.
+    pub(super) fn argue(&mut self, key: &Key, text: &str, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
+        let Some(place) = self.slots.iter().position(|slot| slot.key == *key) else {
+            return Ok(());
+        };
+        self.budget.spend(text.len())?;
+        if let Some(slot) = self.slots.get_mut(place) {
+            slot.arguments.push_str(text);
+        }
+        if let Some(item) = self
+            .opens
+            .iter()
+            .position(|open| open.slot == place)
+            .filter(|_| !text.is_empty())
+        {
+            sink.push(item, text);
+        }
+        Ok(())
+    }
+
+    /// Takes a call's whole arguments: they are only news where none were streamed.
+    pub(super) fn argued(&mut self, key: &Key, whole: &str, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
+        match self.slots.iter().find(|slot| slot.key == *key) {
+            Some(slot) if slot.arguments.is_empty() => self.argue(key, whole, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// The items, and what the provider wants back unchanged.
+    pub(super) fn finish(self) -> (Vec<Item>, Vec<Value>) {
+        let reasoning = self.slots.iter().filter(|slot| slot.kind() == "reasoning");
+        let replay = reasoning.map(|slot| Value::Object(slot.raw.clone())).collect();
+        let slots = &self.slots;
+        let items = self
+            .opens
+            .into_iter()
+            .filter_map(|open| Some(item(slots.get(open.slot)?, open.voice, open.parts)));
+        (items.collect(), replay)
+    }
+
+    fn slot(&mut self, key: Key) -> usize {
+        if let Some(place) = self.slots.iter().rposition(|slot| slot.key == key) {
+            return place;
+        }
+        self.slots.push(Slot {
+            key,
+            raw: Map::new(),
+            stage: Stage::Growing,
+            arguments: String::new(),
+        });
+        self.slots.len() - 1
+    }
+
+    /// Opens the item of a slot at once where its kind says what it will be; a message waits for its first word.
+    fn announce(&mut self, place: usize, sink: &mut dyn Sink) {
+        let Some(slot) = self.slots.get(place) else { return };
+        if self.opens.iter().any(|open| open.slot == place) {
+            return;
+        }
+        let (voice, kind) = match slot.kind() {
+            "message" | "" => return,
+            "reasoning" => (Voice::Reasoning, ItemKind::Reasoning),
+            "function_call" | "custom_tool_call" => {
+                let text = |field: &str| slot.text(field).unwrap_or_default().to_owned();
+                (
+                    Voice::Silent,
+                    ItemKind::Call {
+                        name: text("name"),
+                        provider_call_id: text("call_id"),
+                    },
+                )
+            }
+            _ => (Voice::Silent, ItemKind::Opaque),
+        };
+        self.open(place, voice, kind, sink);
+    }
+
+    fn open(&mut self, slot: usize, voice: Voice, kind: ItemKind, sink: &mut dyn Sink) -> usize {
+        let item = self.opens.len();
+        sink.open(item, kind);
+        self.opens.push(Open {
+            slot,
+            voice,
+            parts: Vec::new(),
+        });
+        item
+    }
+
+    fn say_in(
+        &mut self,
+        slot: usize,
+        voice: Voice,
+        part: PartKey,
+        text: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), ReplyTooLarge> {
+        self.budget.spend(text.len())?;
+        let known = self
+            .opens
+            .iter()
+            .position(|open| open.slot == slot && open.voice == voice);
+        let item = match known {
+            Some(item) => item,
+            None => {
+                let kind = match voice {
+                    Voice::Text => ItemKind::Text,
+                    Voice::Refusal => ItemKind::Refusal,
+                    Voice::Reasoning => ItemKind::Reasoning,
+                    Voice::Silent => return Ok(()),
+                };
+                self.open(slot, voice, kind, sink)
+            }
+        };
+        let Some(open) = self.opens.get_mut(item) else {
+            return Ok(());
+        };
+        let spoken = open.parts.iter().any(|(_, part)| !part.text.is_empty());
+        let place = match open.parts.iter().position(|(known, _)| *known == part) {
+            Some(place) => place,
+            None => {
+                let late = if matches!(part, PartKey::Finished(_)) { LATE } else { 0 };
+                open.parts.push((
+                    part,
+                    Part {
+                        order: late + self.next_part,
+                        text: String::new(),
+                    },
+                ));
+                self.next_part += 1;
+                open.parts.len() - 1
+            }
+        };
+        if let Some((_, part)) = open.parts.get_mut(place).filter(|_| !text.is_empty()) {
+            if voice == Voice::Reasoning && spoken && part.text.is_empty() {
+                sink.push(item, PARAGRAPH);
+            }
+            part.text.push_str(text);
+            sink.push(item, text);
+        }
+        Ok(())
+    }
+
+    /// Says what a finished item holds and no delta said.
+    fn say_unsaid(&mut self, place: usize, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
+        let Some(slot) = self.slots.get(place) else {
+            return Ok(());
+        };
+        let said = |voice: Voice| {
+            self.opens
+                .iter()
+                .any(|open| open.slot == place && open.voice == voice && !open.parts.is_empty())
+        };
+        let mut unsaid = Vec::new();
+        match slot.kind() {
+            "message" => {
+                if !said(Voice::Text) {
+                    unsaid.extend(
+                        texts(slot, "content", "output_text", "text")
+                            .into_iter()
+                            .map(|text| (Voice::Text, text)),
+                    );
+                }
+                if !said(Voice::Refusal) {
+                    unsaid.extend(
+                        texts(slot, "content", "refusal", "refusal")
+                            .into_iter()
+                            .map(|text| (Voice::Refusal, text)),
+                    );
+                }
+            }
+            "reasoning" if !said(Voice::Reasoning) => {
+                let summary = texts(slot, "summary", "", "text").into_iter();
+                let all = summary.chain(texts(slot, "content", "", "text"));
+                unsaid.extend(all.map(|text| (Voice::Reasoning, text)));
+            }
+            "function_call" | "custom_tool_call" if slot.arguments.is_empty() => {
+                let (key, whole) = (slot.key.clone(), slot.whole_arguments().to_owned());
+                return self.argue(&key, &whole, sink);
+            }
+            _ => {}
+        }
+        for (number, (voice, text)) in unsaid.into_iter().enumerate() {
+            self.say_in(place, voice, PartKey::Finished(number), &text, sink)?;
+        }
+        Ok(())
+    }
+}
+
+/// The texts of an item's list `field`, those of `kind` only and not empty; any kind, also empty, if `kind` is empty.
+fn texts(slot: &Slot, field: &str, kind: &str, text: &str) -> Vec<String> {
+    let parts = slot.raw.get(field).and_then(Value::as_array).into_iter().flatten();
+    parts
+        .filter(|part| kind.is_empty() || part.get("type").is_some_and(|found| found == kind))
+        .map(|part| part.get(text).and_then(Value::as_str).unwrap_or_default().to_owned())
+        .filter(|text| kind.is_empty() || !text.is_empty())
+        .collect()
+}
+
+/// Bytes a slot keeps beside its texts.
+fn private_size(slot: &Slot) -> usize {
+    match slot.kind() {
+        "message" | "function_call" | "custom_tool_call" => 0,
+        _ => slot
+            .raw
+            .iter()
+            .filter(|(field, _)| *field != "result")
+            .map(|(_, value)| value.to_string().len())
+            .sum(),
+    }
+}
+
+fn item(slot: &Slot, voice: Voice, parts: Vec<(PartKey, Part)>) -> Item {
+    let parts: Vec<Part> = parts.into_iter().map(|(_, part)| part).collect();
+    match voice {
+        Voice::Text => Item::Text {
+            parts,
+            private: some_fields(slot, &["id", "phase"]),
+        },
+        Voice::Refusal => Item::Refusal {
+            text: parts.into_iter().map(|part| part.text).collect(),
+        },
+        // What `added` holds of a reasoning item is not what the provider takes back.
+        Voice::Reasoning => {
+            let whole = slot.stage == Stage::Done && slot.kind() == "reasoning";
+            Item::Reasoning {
+                parts,
+                private: whole.then(|| Value::Object(slot.raw.clone())),
+            }
+        }
+        Voice::Silent if matches!(slot.kind(), "function_call" | "custom_tool_call") => Item::Call(call(slot)),
+        Voice::Silent => hosted(slot),
+    }
+}
+
+fn call(slot: &Slot) -> Call {
+    let custom = slot.kind() == "custom_tool_call";
+    let mut private = some_fields(slot, &["id", "namespace"]);
+    if custom {
+        private.get_or_insert_with(|| json!({}))["custom"] = json!(true);
+    }
+    Call {
+        id: slot.text("call_id").map(str::to_owned),
+        name: slot.text("name").unwrap_or_default().to_owned(),
+        arguments: slot.whole_arguments().to_owned(),
+        form: if custom { CallForm::Custom } else { CallForm::Function },
+        end: if slot.stage == Stage::Done {
+            CallEnd::Closed
+        } else {
+            CallEnd::Open
+        },
+        item_id: slot.text("id").map(str::to_owned),
+        private,
+    }
+}
+
+/// An item of the provider's own. A generated image is not kept: the provider takes the item back without it.
+fn hosted(slot: &Slot) -> Item {
+    let mut raw = slot.raw.clone();
+    raw.remove("result");
+    let text = |field: &str| slot.text(field).map(str::to_owned);
+    Item::ServerCall {
+        kind: slot.kind().to_owned(),
+        id: text("call_id").or_else(|| text("id")),
+        name: text("name"),
+        arguments: None,
+        raw: Value::Object(raw),
+    }
+}
+
+fn some_fields(slot: &Slot, fields: &[&str]) -> Option<Value> {
+    let kept: Map<String, Value> = fields
+        .iter()
+        .filter_map(|field| {
+            Some((
+                (*field).to_owned(),
+                slot.raw.get(*field).filter(|value| !value.is_null())?.clone(),
+            ))
+        })
+        .collect();
+    (!kept.is_empty()).then_some(Value::Object(kept))
+}
