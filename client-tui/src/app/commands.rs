@@ -102,7 +102,7 @@ impl App {
         rows.extend(state.name.as_ref().map(|name| ("name", name.clone())));
         rows.push(("directory", state.cwd.clone()));
         rows.push(("model", self.model()));
-        rows.push(("mode", self.mode().to_owned()));
+        rows.push(("mode", self.mode().to_string()));
         rows.push(("phase", state.phase.as_str().to_owned()));
         rows.push((
             "tokens",

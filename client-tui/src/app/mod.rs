@@ -23,7 +23,7 @@ use protocol::display::{Form, display};
 use protocol::event::Delivery;
 use protocol::frame::{End, EndReason};
 use protocol::method::{Hello, SessionInfo};
-use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short, wording};
+use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -337,7 +337,7 @@ impl App {
         })]
     }
 
-    /// The settings as words: model and mode.
+    /// The model's name.
     pub(crate) fn model(&self) -> String {
         let state = &self.session.state;
         let model = state
@@ -349,8 +349,8 @@ impl App {
         display(model, Form::Inline).into_owned()
     }
 
-    /// The mode's name.
-    pub(crate) fn mode(&self) -> &'static str {
-        wording::mode(self.session.state.settings.mode)
+    /// What is asked.
+    pub(crate) fn mode(&self) -> protocol::Mode {
+        self.session.state.settings.mode
     }
 }

@@ -11,7 +11,7 @@ use crate::transcript::Scribe;
 use open::OpenItems;
 use protocol::frame::{Delta, Snapshot};
 use protocol::method::SessionInfo;
-use protocol::{Envelope, Event, Frame};
+use protocol::{Envelope, Event, Frame, Settings};
 use ratatui::text::Line;
 
 /// A session that is followed.
@@ -29,7 +29,15 @@ pub(crate) struct Session {
 impl Session {
     /// A session whose frames are to come; with a `width` prose is wrapped at it.
     pub(crate) fn new(info: SessionInfo, look: Look, width: Option<u16>) -> Self {
-        let mut state = State::new(info.id, info.cwd, info.settings);
+        let mut state = State::new(
+            info.id,
+            info.cwd,
+            Settings {
+                model: info.model,
+                mode: info.mode,
+                ..Settings::default()
+            },
+        );
         state.name = info.name;
         Self {
             state,

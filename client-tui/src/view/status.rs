@@ -83,7 +83,7 @@ pub(super) fn status_line(app: &App, columns: u16) -> Line<'static> {
         );
     }
     let state = &app.session.state;
-    let mut parts = vec![app.model(), app.mode().to_owned()];
+    let mut parts = vec![app.model(), app.mode().to_string()];
     let tokens = state.usage.input + state.usage.output;
     if tokens > 0 {
         parts.push(format!("{} tokens", count(tokens)));

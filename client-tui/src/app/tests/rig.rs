@@ -33,7 +33,7 @@ impl Rig {
         let size = Size { columns, rows: 24 };
         let info = json!({
             "id": SESSION, "cwd": "/home/ada/project", "root": "/home/ada/project", "phase": "idle", "head": 1,
-            "settings": {"model": "fast"}, "approvals": 0,
+            "model": "fast", "mode": "ask", "approvals": 0,
             "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
         });
         let hello = json!({
