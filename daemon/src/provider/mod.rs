@@ -20,6 +20,8 @@ mod openai_responses;
 #[cfg(test)]
 mod recorded;
 mod redact;
+#[cfg(test)]
+mod requests;
 mod retry_after;
 pub mod sse;
 
