@@ -11,6 +11,8 @@ mod call_ids;
 mod classify;
 mod decoded;
 pub mod error;
+#[cfg(test)]
+mod exchange;
 mod http;
 mod json_text;
 mod lenient;
