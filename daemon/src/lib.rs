@@ -1,12 +1,176 @@
 //! The daemon: owns sessions, model connections, tools, approvals and their history, and serves them over a Unix socket.
+//!
+//! A request's way: `api` (socket, methods) → `session` (actor, decisions) → `log` (durable events), and from the state's wishes →
+//! `provider` (models) and `tool` → `target` (commands, files). `policy` judges calls, `context` builds what a model is sent,
+//! `auth` has the keys, `config` the settings. `startup` makes one daemon of it, `models` chooses who answers.
 
-pub mod api;
+mod api;
 pub mod auth;
 pub mod config;
-pub mod context;
+mod context;
 pub mod log;
+mod models;
 pub mod policy;
 pub mod provider;
-pub mod session;
+mod session;
+pub mod startup;
 pub mod target;
 pub mod tool;
+
+use api::{Api, Drain, SessionDefaults};
+use config::Config;
+use protocol::Time;
+use session::{Deps, Presence, Registry, Tuning};
+use startup::{Claim, StartError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Time running turns get when a signal ends the daemon.
+const SIGNAL_DRAIN: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether anybody needs the daemon.
+const IDLE_CHECK: Duration = Duration::from_secs(10);
+
+/// Time the commands of an earlier life get to be gone.
+const GUARDS_WAIT: Duration = Duration::from_secs(5);
+
+/// Lives as the one daemon of its state directory until it is told to stop. Calls `ready` once clients can connect.
+///
+/// # Errors
+/// A database that cannot be opened, a socket that cannot be made.
+pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(), StartError> {
+    let (log, log_join) = log::EventLog::open(&claim.state_dir)?;
+    if let Err(remain) = target::wait_for_guards(&claim.state_dir, GUARDS_WAIT) {
+        tracing::warn!(%remain, "commands of an earlier life are still there");
+    }
+    let answerers = Arc::new(Presence::default());
+    let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let own = std::env::vars().collect();
+    let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
+    let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
+    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, Arc::clone(&answerers)));
+    let registry = Registry::new(deps);
+    let drain = Drain::default();
+    let api = Arc::new(Api {
+        registry: registry.clone(),
+        keys: models,
+        token: claim.token.clone(),
+        socket: claim.socket.clone(),
+        state_dir: claim.state_dir.clone(),
+        started_at: Time::now(),
+        drain: drain.clone(),
+        clients: std::sync::atomic::AtomicU32::new(0),
+        answerers,
+        defaults: SessionDefaults { settings: settings(&config) },
+    });
+    let bound = api::bind(&claim.socket)?;
+    claim.announce()?;
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
+    ready();
+    let resuming = resume(&registry, &log).await;
+    tokio::select! {
+        () = drain.drained(&registry) => tracing::info!("stopping: told to"),
+        () = signalled(&drain) => drain.drained(&registry).await,
+        () = unneeded(&api, config.daemon.idle_timeout) => tracing::info!("stopping: nobody needs the daemon"),
+    }
+    resuming.abort();
+    registry.shutdown().await;
+    stop.cancel();
+    if let Ok(Err(error)) = serving.await {
+        tracing::error!(%error, "the listener failed");
+    }
+    log_join.shutdown().await;
+    Ok(())
+}
+
+fn deps(
+    config: &Config,
+    claim: &Claim,
+    guard: tool::GuardPlan,
+    log: log::EventLog,
+    models: &Arc<models::ConfiguredModels>,
+    answerers: Arc<Presence>,
+) -> Deps {
+    let (extra, keys) = (config.session.env.clone(), config.key_variables());
+    let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
+    Deps {
+        log,
+        tools: tool::all().into(),
+        models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
+        rules: Arc::from([]),
+        guard,
+        answerers,
+        tuning: Tuning {
+            retries: config.limits.retries,
+            passivate_after: config.limits.passivate_after,
+            park_after: config.limits.park_after,
+            resume: match config.session.resume {
+                config::Resume::Auto => session::Resume::Auto,
+                config::Resume::Off => session::Resume::Off,
+            },
+            ..Tuning::default()
+        },
+        environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        hidden: hidden.into_iter().flatten().collect(),
+        wall: Time::now,
+    }
+}
+
+fn settings(config: &Config) -> protocol::Settings {
+    protocol::Settings {
+        model: None,
+        mode: config.session.mode,
+        unattended: config.session.unattended.unwrap_or_default(),
+        limits: config.session.limits,
+    }
+}
+
+/// Goes on with what an earlier life left unfinished.
+async fn resume(registry: &Registry, log: &log::EventLog) -> tokio::task::JoinHandle<()> {
+    let filter = log::SessionFilter { unfinished: true, children: true, ephemeral: true, archived: true, ..Default::default() };
+    let rows = log.sessions(filter).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "unfinished sessions cannot be listed");
+        Vec::new()
+    });
+    let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
+    let registry = registry.clone();
+    tokio::spawn(async move { registry.resume(unfinished).await })
+}
+
+/// Ends when a signal asks the daemon to stop; a second one ends the wait for turns.
+async fn signalled(drain: &Drain) {
+    let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: a signal came");
+    drain.begin(SIGNAL_DRAIN);
+    let drain = drain.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        drain.begin(Duration::ZERO);
+    });
+}
+
+/// Ends when nobody has needed the daemon for so long.
+async fn unneeded(api: &Api, limit: Option<Duration>) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let mut since = Instant::now();
+    loop {
+        tokio::time::sleep(IDLE_CHECK.min(limit)).await;
+        if api.needed().await {
+            since = Instant::now();
+        } else if since.elapsed() >= limit {
+            return;
+        }
+    }
+}

@@ -1,1 +1,65 @@
-//! (to be written)
+//! The edge: the socket, who is at its other end, and a handler for each method. Only this module speaks JSON-RPC. A handler finds
+//! the session, asks it, and answers; work never runs in one.
+
+mod approval;
+mod client;
+mod connection;
+mod daemon;
+mod drain;
+mod find;
+mod framing;
+mod keys;
+mod listener;
+mod peer;
+mod queue;
+mod register;
+mod session;
+mod subscription;
+mod turn;
+mod watch;
+
+pub(crate) use drain::Drain;
+pub(crate) use keys::KeyDesk;
+pub(crate) use listener::{Bound, ListenError, bind, serve};
+
+use crate::session::{Presence, Registry};
+use protocol::Time;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+/// What handlers share.
+pub(crate) struct Api {
+    pub(crate) registry: Registry,
+    pub(crate) keys: Arc<dyn KeyDesk>,
+    /// Content of the token file: what makes a client a controller.
+    pub(crate) token: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) started_at: Time,
+    pub(crate) drain: Drain,
+    /// Connections that are open.
+    pub(crate) clients: AtomicU32,
+    /// Clients that answer approvals of every session.
+    pub(crate) answerers: Arc<Presence>,
+    pub(crate) defaults: SessionDefaults,
+}
+
+/// What a session is made with when its client does not say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SessionDefaults {
+    pub(crate) settings: protocol::Settings,
+}
+
+impl Api {
+    /// Whether somebody is connected, a turn is open or an approval waits.
+    pub(crate) async fn needed(&self) -> bool {
+        use std::sync::atomic::Ordering;
+        let busy = |handle: &crate::session::Handle| handle.live().borrow().snapshot.turn.is_some();
+        if self.clients.load(Ordering::Relaxed) > 0 || self.registry.living().iter().any(busy) {
+            return true;
+        }
+        let waiting = self.registry.deps().log.list_approvals(crate::log::ApprovalFilter::default()).await;
+        waiting.is_ok_and(|waiting| !waiting.is_empty())
+    }
+}

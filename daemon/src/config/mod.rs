@@ -1,3 +1,141 @@
-//! Placeholder.
+//! The configuration: one value, read from the user's file when the daemon starts and when it is told to reload, handed
+//! down as values. Nothing below `main` reads a file or the environment for a setting.
+//!
+//! A missing file is fine: every setting has a default. An unknown key or a bad value is an error that names file and
+//! line and proposes what was meant; no message repeats a value, since it may be a key in the wrong place.
 
+mod error;
+mod load;
 pub mod profile;
+mod template;
+mod values;
+mod wording;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use protocol::{Limits, Mode, Unattended};
+
+use profile::Profile;
+
+pub use error::ConfigError;
+pub use load::{load, parse};
+pub use template::{Template, write_template};
+
+/// Everything the user's file says, with defaults for what it does not.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file it was read from, or would have been.
+    pub path: PathBuf,
+    /// Name of the profile a session uses that names none.
+    pub default_model: Option<String>,
+    /// The model profiles by name.
+    pub models: BTreeMap<String, Profile>,
+    /// What sessions begin with.
+    pub session: SessionDefaults,
+    /// The daemon itself.
+    pub daemon: DaemonSettings,
+    /// Bounds over all sessions.
+    pub limits: GlobalLimits,
+    /// What a person should know, such as a file that others can read. One sentence each.
+    pub notices: Vec<String>,
+}
+
+/// `[session]`: what sessions begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDefaults {
+    /// Names of further variables of the client's environment that commands get.
+    pub env: Vec<String>,
+    /// The approval mode of a session whose maker names none.
+    pub mode: Mode,
+    /// Model calls in one turn before a person is asked whether to continue.
+    pub limits: Limits,
+    /// Whether turns of an earlier life of the daemon go on by themselves.
+    pub resume: Resume,
+    /// What happens to an approval when nobody can answer; `None` leaves it to how the session is made.
+    pub unattended: Option<Unattended>,
+}
+
+/// Whether turns of an earlier life of the daemon go on by themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Resume {
+    /// They do, unless they are older than [`GlobalLimits::park_after`].
+    #[default]
+    Auto,
+    /// Each waits for somebody to resume it.
+    Off,
+}
+
+/// `[daemon]`: the daemon itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DaemonSettings {
+    /// Time without client, turn, approval or job after which a daemon that a client started ends; `None`: never.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// `[limits]`: bounds over all sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalLimits {
+    /// How often a model call is tried again after a transient failure; 0 switches it off.
+    pub retries: u32,
+    /// A turn whose last event is older waits, after a restart, for somebody to resume it.
+    pub park_after: Duration,
+    /// Idle time after which a session leaves memory.
+    pub passivate_after: Duration,
+}
+
+impl Config {
+    /// The configuration of an empty file at `path`.
+    pub fn defaults(path: PathBuf) -> Self {
+        Self {
+            path,
+            default_model: None,
+            models: BTreeMap::new(),
+            session: SessionDefaults::default(),
+            daemon: DaemonSettings::default(),
+            limits: GlobalLimits::default(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Names of the variables that profiles take their keys from: no command sees them unless `[session] env` names them.
+    pub fn key_variables(&self) -> Vec<String> {
+        let names = self.models.values().filter_map(|profile| match &profile.key {
+            profile::KeySource::Env(name) => Some(name.clone()),
+            _ => None,
+        });
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl Default for SessionDefaults {
+    fn default() -> Self {
+        Self {
+            env: Vec::new(),
+            mode: Mode::default(),
+            limits: Limits::default(),
+            resume: Resume::default(),
+            unattended: None,
+        }
+    }
+}
+
+impl Default for DaemonSettings {
+    fn default() -> Self {
+        Self { idle_timeout: Some(Duration::from_secs(30 * 60)) }
+    }
+}
+
+impl Default for GlobalLimits {
+    fn default() -> Self {
+        Self {
+            retries: 4,
+            park_after: Duration::from_secs(15 * 60),
+            passivate_after: Duration::from_secs(5 * 60),
+        }
+    }
+}

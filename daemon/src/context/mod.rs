@@ -1,1 +1,5 @@
-//! (to be written)
+//! What a model call is made from: the history read from the log, the system prompt, the tools, and the manifest that says so.
+
+pub(crate) mod assemble;
+pub(crate) mod history;
+pub(crate) mod prompt;

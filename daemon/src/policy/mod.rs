@@ -1,1 +1,37 @@
-//! (to be written)
+//! Policy: may this call run? A pure function of the call's facts, the rules, the session's allowances and its mode.
+//!
+//! The first that speaks wins: guard, deny rule, ask rule, allow rule, session allowance, mode. Nothing here reads a
+//! file, a clock or the environment, so a verdict can be recorded, repeated and tested.
+
+pub mod facts;
+mod files;
+pub mod grant;
+pub mod mode;
+mod order;
+pub mod rule;
+pub mod shell;
+
+pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
+pub use grant::{Grant, grant_for};
+pub use mode::{Decision, Mode, Verdict};
+pub use rule::{Rule, RuleDecision, Source};
+
+/// What a call is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy<'a> {
+    pub mode: Mode,
+    pub rules: &'a [Rule],
+    /// What the person has allowed for this session.
+    pub grants: &'a [Grant],
+    /// Whether the built-in list of read-only commands runs without asking.
+    pub builtin_allow: bool,
+}
+
+/// Judges one call.
+#[must_use]
+pub fn judge(facts: &Facts, policy: &Policy<'_>) -> Verdict {
+    match &facts.command {
+        Some(command) => order::judge_command(facts, command, policy),
+        None => files::judge_call(facts, policy),
+    }
+}

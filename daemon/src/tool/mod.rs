@@ -1,1 +1,233 @@
-//! (to be written)
+//! What the model can do: the [`Tool`] trait, the static list of tools, and the values a call is made of.
+//!
+//! A call goes through a tool twice. [`Tool::inspect`] parses the arguments, resolves what they name and previews the
+//! effect, touching nothing; policy and the person judge exactly that. [`Tool::run`] inspects again, refuses to start if
+//! the digest differs from the judged one, and then acts through the target. Every run ends in an [`Ended`]; errors are
+//! results for the model, not failures of the daemon.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::policy::Facts;
+use crate::target::Target;
+
+pub use crate::target::GuardPlan;
+pub use arguments::ArgumentError;
+pub use read_set::ReadSet;
+
+mod arguments;
+mod bash;
+mod change;
+mod diff;
+mod digest;
+mod edit_file;
+mod list_dir;
+mod nearest;
+pub mod output;
+mod read_file;
+mod read_set;
+mod scripts;
+mod text;
+#[cfg(test)]
+mod world;
+mod write_file;
+
+/// What a model is told about a tool.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The name the model calls.
+    pub name: &'static str,
+    /// What it does and its limits, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments, made from their Rust type.
+    pub schema: Value,
+    /// Whether a call may change anything; such calls run one after another.
+    pub writes: bool,
+}
+
+/// One thing the model can do.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// Name, description and schema.
+    fn spec(&self) -> &Spec;
+
+    /// Parses the arguments, resolves paths and previews the effect: everything policy and the approval need. Touches
+    /// nothing.
+    ///
+    /// # Errors
+    /// The arguments are wrong or the call cannot work; the text is for the model and names the path of a mistake
+    /// ("`limit`: expected integer").
+    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError>;
+
+    /// Runs the call. The digest is made again first; if it is not `digest`, nothing happens and the call ends
+    /// [`Outcome::NotRun`] with `changed_since_approved`. Dropping the future kills what it started.
+    async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended;
+}
+
+/// Every tool there is, in the order models and people see them.
+pub fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(read_file::ReadFile),
+        Arc::new(list_dir::ListDir),
+        Arc::new(write_file::WriteFile),
+        Arc::new(edit_file::EditFile),
+        Arc::new(bash::Bash),
+    ]
+}
+
+/// Where a session's calls happen. Cheap to clone; made once per session.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// Roots, working directory and environment.
+    pub target: Target,
+    /// What this session has read, shared by its clones.
+    pub read: ReadSet,
+}
+
+/// What a call would do, found without doing it.
+#[derive(Debug, Clone)]
+pub struct Inspected {
+    /// For policy.
+    pub facts: Facts,
+    /// For the person who approves.
+    pub action: Action,
+    /// Hex SHA-256 over everything that will run: tool, arguments, working directory, contents to be replaced, scripts
+    /// named. Equal digests mean the same effect.
+    pub digest: String,
+    /// Whether this call may change anything.
+    pub writes: bool,
+}
+
+/// What an approval shows. Exactly one of `command`, `path` and `host` is the subject.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Action {
+    /// The whole shell command.
+    pub command: Option<String>,
+    /// The unified diff of the file to be written, uncut.
+    pub diff: Option<String>,
+    /// The resolved path; for a command the directory it starts in.
+    pub path: Option<String>,
+    /// The host contacted.
+    pub host: Option<String>,
+}
+
+/// What a running call gets besides its arguments.
+pub struct RunContext {
+    /// Where it happens.
+    pub place: Place,
+    /// Takes output while it appears.
+    pub output: Box<dyn OutputSink>,
+    /// Asks the call to end.
+    pub stop: StopSignal,
+    /// The call's id, for logs.
+    pub call: String,
+    /// How commands are started.
+    pub guard: GuardPlan,
+}
+
+/// Takes the output of a running call in order, in pieces that never split a character. Must not block.
+pub trait OutputSink: Send {
+    /// The next piece.
+    fn push(&mut self, text: &str);
+}
+
+/// How a running call is asked to end. A closed channel counts as [`StopLevel::Kill`].
+pub type StopSignal = watch::Receiver<StopLevel>;
+
+/// How urgently a call should end; only ever raised.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StopLevel {
+    /// Go on.
+    #[default]
+    Run,
+    /// End soon: commands get SIGTERM.
+    Stop,
+    /// End now: commands get SIGKILL.
+    Kill,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what was asked; a command exited with 0.
+    Ok,
+    /// It could not; the output says why.
+    Error,
+    /// It was never started.
+    NotRun,
+    /// Its time was over.
+    TimedOut,
+    /// It was asked to end before it was done.
+    Stopped,
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the model sees.
+    pub output: String,
+    /// The whole output up to [`output::WHOLE_LIMIT_BYTES`], where `output` shows less.
+    pub whole: Option<Vec<u8>>,
+    /// Bytes that are in neither `whole` nor, without it, `output`.
+    pub cut_bytes: u64,
+    /// Images for the model.
+    pub images: Vec<protocol::Content>,
+    /// Unified diff of what was written, for clients.
+    pub diff: Option<String>,
+    /// Files read or written now as (path, content hash); they are in the session's [`ReadSet`] already, and enter it
+    /// again when the session is opened after a restart.
+    pub files: Vec<(String, String)>,
+    /// Exit code of a command that exited.
+    pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl Ended {
+    /// An end with nothing but a text for the model.
+    pub fn new(outcome: Outcome, output: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            output: output.into(),
+            whole: None,
+            cut_bytes: 0,
+            images: Vec::new(),
+            diff: None,
+            files: Vec::new(),
+            exit_code: None,
+            duration_ms: 0,
+        }
+    }
+
+    /// The end of a run that blocks on files.
+    async fn of_blocking(work: impl FnOnce() -> Self + Send + 'static) -> Self {
+        let begin = Instant::now();
+        let ended = blocking(work).await;
+        let mut ended = ended.unwrap_or_else(|error| Self::new(Outcome::Error, error.to_string()));
+        ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        ended
+    }
+
+    /// What the call was judged by is not so any more.
+    pub(crate) fn changed_since_approved() -> Self {
+        Self::new(
+            Outcome::NotRun,
+            "changed_since_approved: the files or the directory this call was judged by have changed since; nothing was \
+             done. Look at them again and repeat the call if it is still right.",
+        )
+    }
+}
+
+/// Runs work that blocks on files. A panic in it is an error of the call, not of the daemon.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ArgumentError> {
+    let failed = |error: tokio::task::JoinError| ArgumentError::new(format!("the tool failed inside: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}

@@ -1,0 +1,199 @@
+//! Asking a person at the terminal the program was started from, whatever its input and output are: one key an answer, a line for
+//! what to tell the model. The terminal is put back when the question is over.
+
+use crate::output::Output;
+use protocol::event::Choice;
+use protocol::frame::ApprovalView;
+use protocol::wording;
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios};
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use tokio::net::unix::pipe::Receiver;
+
+/// Longest line a person can type; a terminal's own limit is the same.
+const LINE_BYTES: usize = 4096;
+
+/// The terminal that controls this process. It is read as a pipe is: when there is something.
+#[derive(Debug, Clone)]
+pub(crate) struct Tty(Rc<Receiver>);
+
+impl Tty {
+    /// Opens it; `None` where there is none, or where another job has it.
+    pub(crate) fn open() -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
+        let tty = Self(Rc::new(Receiver::from_owned_fd_unchecked(fd).ok()?));
+        tty.is_ours().then_some(tty)
+    }
+
+    /// Whether this process may read it now: a job in the background would be stopped.
+    fn is_ours(&self) -> bool {
+        rustix::termios::tcgetpgrp(self.0.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp())
+    }
+
+    /// Some bytes. Cancel-safe.
+    async fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            self.0.readable().await?;
+            match self.0.try_read(buffer) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
+
+/// What a person answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) decision: Choice,
+    pub(crate) feedback: Option<String>,
+}
+
+/// What is being typed.
+#[derive(Debug)]
+enum Stage {
+    /// One key.
+    Key,
+    /// A line for the model, so far.
+    Line(Vec<u8>),
+}
+
+/// A question that is on the screen.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) view: ApprovalView,
+    tty: Tty,
+    stage: Stage,
+    before: Termios,
+    output: Output,
+}
+
+/// What a key means.
+#[derive(Debug, PartialEq, Eq)]
+enum Key {
+    Answer(Choice),
+    Tell,
+    Nothing,
+}
+
+impl Question {
+    /// Shows the whole of it, then listens. Keys typed before it was to be seen do not count. `None` if the terminal is not ours.
+    pub(crate) fn put(view: ApprovalView, tty: &Tty, output: Output) -> Option<Self> {
+        if !tty.is_ours() {
+            return None;
+        }
+        let before = rustix::termios::tcgetattr(tty.0.as_fd()).ok()?;
+        for line in wording::approval_lines(&view) {
+            output.tell_always(&line);
+        }
+        let mut question = Self {
+            view,
+            tty: tty.clone(),
+            stage: Stage::Key,
+            before,
+            output,
+        };
+        question.listen_for_key();
+        Some(question)
+    }
+
+    /// The answer; `None` if the terminal is gone. Cancel-safe.
+    pub(crate) async fn reply(&mut self) -> Option<Reply> {
+        loop {
+            let mut buffer = [0; LINE_BYTES];
+            let length = match self.tty.read(&mut buffer).await {
+                Ok(0) if matches!(self.stage, Stage::Line(_)) => {
+                    self.listen_for_key();
+                    continue;
+                }
+                Ok(0) | Err(_) => return None,
+                Ok(length) => length,
+            };
+            if let Some(reply) = self.take(buffer.get(..length).unwrap_or_default()) {
+                return Some(reply);
+            }
+        }
+    }
+
+    fn take(&mut self, typed: &[u8]) -> Option<Reply> {
+        match &mut self.stage {
+            Stage::Key => match typed
+                .iter()
+                .map(|key| meaning(*key, &self.view))
+                .find(|key| *key != Key::Nothing)?
+            {
+                Key::Answer(decision) => {
+                    self.output.tell_always(word(decision));
+                    Some(Reply {
+                        decision,
+                        feedback: None,
+                    })
+                }
+                _ => {
+                    self.listen_for_line();
+                    None
+                }
+            },
+            Stage::Line(line) => {
+                line.extend(typed);
+                let text = String::from_utf8_lossy(line);
+                let feedback = text.split_once('\n').map(|(first, _)| first.trim().to_owned())?;
+                if feedback.is_empty() {
+                    self.listen_for_key();
+                    return None;
+                }
+                Some(Reply {
+                    decision: Choice::Deny,
+                    feedback: Some(feedback),
+                })
+            }
+        }
+    }
+
+    fn listen_for_key(&mut self) {
+        let mut keys = self.before.clone();
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        self.set(&keys);
+        self.stage = Stage::Key;
+        self.output.whisper(&format!("{}: ", wording::key_line(&self.view)));
+    }
+
+    fn listen_for_line(&mut self) {
+        let before = self.before.clone();
+        self.set(&before);
+        self.stage = Stage::Line(Vec::new());
+        self.output.whisper("\ntell it: ");
+    }
+
+    fn set(&self, modes: &Termios) {
+        let fd = self.tty.0.as_fd();
+        let _ = rustix::termios::tcflush(fd, QueueSelector::IFlush);
+        let _ = rustix::termios::tcsetattr(fd, OptionalActions::Now, modes);
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let _ = rustix::termios::tcsetattr(self.tty.0.as_fd(), OptionalActions::Now, &self.before);
+    }
+}
+
+fn word(decision: Choice) -> &'static str {
+    match decision {
+        Choice::Once => "once",
+        Choice::Session => "for this session",
+        Choice::Deny => "no",
+    }
+}
+
+fn meaning(key: u8, view: &ApprovalView) -> Key {
+    match key {
+        b'y' => Key::Answer(Choice::Once),
+        b's' if wording::session_rule(view).is_some() => Key::Answer(Choice::Session),
+        b'n' => Key::Answer(Choice::Deny),
+        b't' if view.call.is_some() => Key::Tell,
+        _ => Key::Nothing,
+    }
+}

@@ -1,0 +1,54 @@
+//! `agentctl attach`: the terminal UI. Also what `agentctl` alone does.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use clap::CommandFactory;
+use protocol::ErrorKind;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Session by id, piece of an id, name, or `last`
+    #[arg(default_value = "last")]
+    session: String,
+}
+
+pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<ExitCode, Failure> {
+    // Asked for first, so that a wrong name is told before the screen is touched.
+    let session = invocation
+        .session(&mut invocation.connect().await?, &arguments.session)
+        .await?;
+    open(invocation, Some(session.id.0)).await
+}
+
+/// The last session of this project, or a new one; help where there is no terminal.
+pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failure> {
+    if !terminal() {
+        let help = crate::arguments::Arguments::command().render_help();
+        invocation.output.tell_always(&help.to_string());
+        return Ok(Exit::Usage.into());
+    }
+    let session = match invocation.session(&mut invocation.connect().await?, "last").await {
+        Ok(session) => Some(session.id.0),
+        Err(Failure::Client(error)) if error.kind() == Some(ErrorKind::SessionNotFound) => None,
+        Err(failure) => return Err(failure),
+    };
+    open(invocation, session).await
+}
+
+/// Opens the terminal UI on a session; `None`: on a new one.
+pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Result<ExitCode, Failure> {
+    if !terminal() {
+        return Err(Failure::usage(
+            "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
+        ));
+    }
+    let _ = (invocation, session);
+    Err(Failure::error("the terminal UI is not part of this build"))
+}
+
+fn terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}

@@ -1,0 +1,33 @@
+//! `agentctl interrupt`: ends the turn that runs.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use protocol::method::{InterruptParams, TurnInterrupt};
+use protocol::short;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Session by id, piece of an id, name, or `last`
+    #[arg(default_value = "last")]
+    session: String,
+}
+
+pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+    let mut client = invocation.connect().await?;
+    let session = invocation.session(&mut client, &arguments.session).await?.id;
+    let params = InterruptParams {
+        session: session.0.clone(),
+        turn: None,
+    };
+    let answer = client.call::<TurnInterrupt>(&params).await?;
+    if !answer.interrupted {
+        let message = format!("no turn runs in session {}", short(session.as_str()));
+        return Err(Failure::with(Exit::TooLate, message));
+    }
+    let turn = answer.turn.map(|turn| format!(" turn {turn}")).unwrap_or_default();
+    invocation
+        .output
+        .tell(&format!("interrupted{turn} of session {}", short(session.as_str())));
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,47 @@
+//! `agentctl new`: makes a session without an input and prints its id.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::values::{ModeWord, unattended};
+use protocol::method::{CreateParams, SessionCreate};
+use protocol::{SessionId, Unattended};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Name to call it by
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Model profile, or PROVIDER/MODEL
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// What its turns ask before they act
+    #[arg(long, alias = "approve", value_name = "MODE")]
+    mode: Option<ModeWord>,
+    /// What happens to approvals nobody can answer: wait, deny[:DURATION] or fail
+    #[arg(long, value_name = "POLICY", value_parser = unattended)]
+    unattended: Option<Unattended>,
+    /// Print the session as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+    let base = invocation.new_session()?;
+    let params = CreateParams {
+        session: Some(SessionId(uuid::Uuid::now_v7().to_string())),
+        name: arguments.name,
+        model: arguments.model.or(base.model),
+        mode: arguments.mode.map(Into::into).or(base.mode),
+        unattended: arguments.unattended,
+        cwd: base.cwd,
+        limits: base.limits,
+    };
+    let session = invocation.connect().await?.call::<SessionCreate>(&params).await?;
+    if arguments.json {
+        invocation.output.json(&session)?;
+    } else {
+        invocation.output.line(session.id.as_str())?;
+    }
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,135 @@
+//! Getting the input into a session's log. Session and input ids are made here, so that the whole of it may be done again after
+//! a lost answer or against a daemon's successor without anything happening twice.
+
+use super::Arguments;
+use crate::ask::Tty;
+use crate::failure::Failure;
+use crate::follow::{LOOK_EVERY, LOOK_FOR, passing};
+use crate::invocation::Invocation;
+use protocol::client::{Client, ClientError, Connect};
+use protocol::method::{
+    CreateParams, GetParams, SendParams, Sent, SessionCreate, SessionGet, SessionInfo, SessionSend, SessionUpdate,
+    UpdateParams,
+};
+use protocol::{Content, ErrorKind, InputId, Mode, SessionId};
+use std::time::Instant;
+
+/// Where the input goes.
+enum Which {
+    /// What a person calls a session.
+    Named(GetParams),
+    /// The one that is made.
+    New(CreateParams),
+}
+
+/// All that the daemon is asked for.
+pub(super) struct Plan {
+    which: Which,
+    /// Model of an existing session from its next turn on.
+    model: Option<String>,
+    send: SendParams,
+}
+
+/// The input is durable.
+pub(super) struct Delivered {
+    pub(super) session: SessionInfo,
+    pub(super) sent: Sent,
+}
+
+impl Plan {
+    pub(super) fn new(
+        invocation: &Invocation,
+        arguments: &Arguments,
+        content: Vec<Content>,
+        tty: Option<&Tty>,
+    ) -> Result<Self, Failure> {
+        let which = match named(arguments) {
+            Some(session) => Which::Named(GetParams {
+                session,
+                cwd: Some(invocation.cwd()),
+            }),
+            None => Which::New(new_session(invocation, arguments)?),
+        };
+        let model = match which {
+            Which::Named(_) => arguments.model.clone(),
+            Which::New(_) => None,
+        };
+        let send = SendParams {
+            session: String::new(),
+            input_id: Some(InputId(uuid::Uuid::now_v7().to_string())),
+            content,
+            delivery: arguments.delivery(),
+            mode: arguments.mode.map(Mode::from),
+            unattended: Some(arguments.unattended(tty)),
+            timeout_ms: arguments.timeout,
+            interactive: invocation.output.on_terminal() && !arguments.json && !arguments.no_wait,
+        };
+        Ok(Self { which, model, send })
+    }
+
+    async fn carry_out(&mut self, client: &mut Client) -> Result<Delivered, ClientError> {
+        let mut session = match &self.which {
+            Which::Named(params) => client.call::<SessionGet>(params).await?,
+            Which::New(params) => client.call::<SessionCreate>(params).await?,
+        };
+        self.send.session = session.id.0.clone();
+        if let Some(model) = &self.model {
+            let params = UpdateParams {
+                session: session.id.0.clone(),
+                model: Some(model.clone()),
+                ..UpdateParams::default()
+            };
+            session = client.call::<SessionUpdate>(&params).await?;
+        }
+        let sent = client.call::<SessionSend>(&self.send).await?;
+        Ok(Delivered { session, sent })
+    }
+}
+
+/// The session the flags name; the environment's where they say nothing.
+fn named(arguments: &Arguments) -> Option<String> {
+    match (&arguments.session, arguments.continue_last, arguments.new) {
+        (Some(session), ..) => Some(session.clone()),
+        (None, true, _) => Some("last".to_owned()),
+        (None, false, true) => None,
+        (None, false, false) if arguments.name.is_some() => None,
+        (None, false, false) => std::env::var("AGENTD_SESSION").ok().filter(|name| !name.is_empty()),
+    }
+}
+
+fn new_session(invocation: &Invocation, arguments: &Arguments) -> Result<CreateParams, Failure> {
+    let base = invocation.new_session()?;
+    Ok(CreateParams {
+        session: Some(SessionId(uuid::Uuid::now_v7().to_string())),
+        name: arguments.name.clone(),
+        model: arguments.model.clone().or(base.model.clone()),
+        ..base
+    })
+}
+
+/// Delivers, and waits for a successor where the daemon is about to stop or just did.
+pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Delivered, Failure> {
+    let give_up_at = Instant::now() + LOOK_FOR;
+    loop {
+        let result = match Client::connect(connect).await {
+            Ok(mut client) => plan.carry_out(&mut client).await,
+            // The start already took its time, and said why it failed.
+            Err(error) => return Err(error.into()),
+        };
+        match result {
+            Err(error) if passing(&error) && Instant::now() < give_up_at => tokio::time::sleep(pause(&error)).await,
+            result => return Ok(result?),
+        }
+    }
+}
+
+fn pause(error: &ClientError) -> std::time::Duration {
+    let ClientError::Rpc(error) = error else {
+        return LOOK_EVERY;
+    };
+    let asked = error.data.get("retry_after_ms").and_then(serde_json::Value::as_u64);
+    match (error.kind, asked) {
+        (ErrorKind::Busy, Some(ms)) => std::time::Duration::from_millis(ms).min(LOOK_FOR),
+        _ => LOOK_EVERY,
+    }
+}

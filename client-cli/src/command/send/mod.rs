@@ -1,0 +1,147 @@
+//! `agentctl send`: an input, and the wait for its answer. stdout gets the answer's text and a newline, or JSON lines;
+//! everything else goes to stderr.
+
+mod deliver;
+mod input;
+mod shown;
+mod turn;
+
+use crate::ask::Tty;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::{Answers, Invocation, connect};
+use crate::output::Reader;
+use crate::result;
+use crate::values::{ModeWord, duration_ms, unattended};
+use deliver::Delivered;
+use protocol::client::{Autostart, Connect};
+use protocol::event::{Delivery, Disposition};
+use protocol::script::ResultLine;
+use protocol::{Unattended, UnattendedPolicy};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit codes: 0 completed, 1 error before a turn, 2 usage, 3 failed, 4 nobody could answer, 5 interrupted, \
+6 timeout, 7 no daemon, 8 no such session, 9 too late, 130 Ctrl-C"
+)]
+pub(crate) struct Arguments {
+    /// Session by id, piece of an id, name, or `last`; without -s and -c a new one
+    #[arg(short, long, value_name = "SESSION", group = "which")]
+    session: Option<String>,
+    /// The last session of this project
+    #[arg(short, long = "continue", group = "which")]
+    continue_last: bool,
+    /// A new session, also where AGENTD_SESSION is set
+    #[arg(long, group = "which")]
+    new: bool,
+    /// Name of the new session
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["session", "continue_last"])]
+    name: Option<String>,
+    /// Model profile, or PROVIDER/MODEL; on an existing session from its next turn on
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// What the turn asks before it acts
+    #[arg(long, alias = "approve", value_name = "MODE")]
+    mode: Option<ModeWord>,
+    /// Join the turn that runs
+    #[arg(long, group = "delivery")]
+    steer: bool,
+    /// Wait for a turn of its own (the default)
+    #[arg(long, group = "delivery")]
+    queue: bool,
+    /// End the turn that runs and start the next
+    #[arg(long, group = "delivery")]
+    interrupt: bool,
+    /// Print session and input id as soon as the input is stored
+    #[arg(long)]
+    no_wait: bool,
+    /// Longest time of the turn, such as 10m; waiting for people does not count
+    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    timeout: Option<u64>,
+    /// What happens to approvals nobody can answer: wait, deny[:DURATION] or fail
+    #[arg(long, value_name = "POLICY", value_parser = unattended)]
+    unattended: Option<Unattended>,
+    /// Print a frame a line, last a result
+    #[arg(long)]
+    json: bool,
+    /// With --json: also pieces of text as they come
+    #[arg(long, requires = "json")]
+    deltas: bool,
+    /// Add an image
+    #[arg(short, long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+    /// Add what stdin holds, as `-` does
+    #[arg(long)]
+    stdin: bool,
+    /// The text; `-` stands for stdin
+    #[arg(value_name = "TEXT")]
+    text: Vec<String>,
+}
+
+impl Arguments {
+    fn delivery(&self) -> Delivery {
+        match (self.steer, self.interrupt) {
+            (true, _) => Delivery::Steer,
+            (_, true) => Delivery::Interrupt,
+            _ => Delivery::Queue,
+        }
+    }
+
+    /// A waiting send that nobody can be asked through must come to an end.
+    fn unattended(&self, tty: Option<&Tty>) -> Unattended {
+        let alone = tty.is_none() && !self.no_wait;
+        let default = if alone {
+            UnattendedPolicy::Deny
+        } else {
+            UnattendedPolicy::Wait
+        };
+        self.unattended.unwrap_or(Unattended::new(default))
+    }
+}
+
+pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+    let json = arguments.json;
+    let result = send(invocation, arguments).await;
+    if let (true, Err(failure)) = (json, &result) {
+        invocation.output.json(&result::failed(failure))?;
+    }
+    result
+}
+
+async fn send(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+    let output = &invocation.output;
+    let content = input::content(&arguments.text, arguments.stdin, &arguments.image)?;
+    let tty = (!arguments.no_wait && output.stderr == Reader::Terminal)
+        .then(Tty::open)
+        .flatten();
+    let answers = if tty.is_some() { Answers::Yes } else { Answers::No };
+    let connect: Connect = connect(answers, Autostart::Yes);
+    let plan = deliver::Plan::new(invocation, &arguments, content, tty.as_ref())?;
+    let delivered = deliver::deliver(&connect, plan).await?;
+    if arguments.no_wait {
+        return accepted(invocation, &arguments, &delivered);
+    }
+    turn::watch(invocation, &arguments, connect, delivered, tty).await
+}
+
+/// `--no-wait`: the input is durable, and that is all.
+fn accepted(invocation: &Invocation, arguments: &Arguments, delivered: &Delivered) -> Result<Exit, Failure> {
+    let Delivered { session, sent, .. } = delivered;
+    if !arguments.json {
+        invocation.output.line(&format!("{} {}", session.id, sent.input_id))?;
+        return Ok(Exit::Completed);
+    }
+    let status = match sent.disposition {
+        Disposition::Started => "started",
+        Disposition::Steered => "steered",
+        Disposition::Queued => "queued",
+    };
+    invocation.output.json(&ResultLine {
+        session: Some(session.id.clone()),
+        input_id: Some(sent.input_id.clone()),
+        turn: sent.turn.clone(),
+        ..ResultLine::new(status, Exit::Completed.code())
+    })?;
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,95 @@
+//! The table of methods: which handler serves which.
+
+use super::client::Client;
+use super::{Api, approval, daemon, queue, session, subscription, turn, watch};
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::core::server::PendingSubscriptionSink;
+use jsonrpsee::types::{ErrorObjectOwned, Params};
+use jsonrpsee::{Extensions, RpcModule};
+use protocol::method::{self, Method, Subscription};
+use protocol::{ErrorKind, RpcError};
+use std::future::Future;
+use std::sync::Arc;
+
+/// Methods that are answered only after something else has happened: they do not hold up later requests.
+pub(super) const WAITING: [&str; 1] = [method::TurnWait::NAME];
+
+/// All methods.
+///
+/// # Errors
+/// When two have one name.
+pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodError> {
+    let mut module = RpcModule::from_arc(api);
+    answer::<method::DaemonHello, _, _>(&mut module, daemon::hello)?;
+    answer::<method::DaemonStatus, _, _>(&mut module, daemon::status)?;
+    answer::<method::DaemonStop, _, _>(&mut module, daemon::stop)?;
+    answer::<method::SessionCreate, _, _>(&mut module, session::create)?;
+    answer::<method::SessionList, _, _>(&mut module, session::list)?;
+    answer::<method::SessionGet, _, _>(&mut module, session::get)?;
+    answer::<method::SessionUpdate, _, _>(&mut module, session::update)?;
+    answer::<method::SessionDelete, _, _>(&mut module, session::delete)?;
+    answer::<method::SessionSend, _, _>(&mut module, session::send)?;
+    answer::<method::TurnWait, _, _>(&mut module, turn::wait)?;
+    answer::<method::TurnInterrupt, _, _>(&mut module, turn::interrupt)?;
+    answer::<method::TurnResume, _, _>(&mut module, turn::resume)?;
+    answer::<method::TurnList, _, _>(&mut module, turn::list)?;
+    answer::<method::QueueList, _, _>(&mut module, queue::list)?;
+    answer::<method::QueueCancel, _, _>(&mut module, queue::cancel)?;
+    answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
+    answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
+    answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
+    subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
+    subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;
+    Ok(module)
+}
+
+fn answer<M, F, R>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>
+where
+    M: Method + 'static,
+    F: Fn(Arc<Api>, Arc<Client>, M::Params) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Result<M::Answer, RpcError>> + Send,
+{
+    module.register_async_method(M::NAME, move |params, api, extensions| {
+        let handler = handler.clone();
+        async move {
+            let client = client(&extensions)?;
+            client.allow(M::ACCESS)?;
+            let params = parse::<M::Params>(&params, M::NAME)?;
+            handler(api, client, params).await.map_err(ErrorObjectOwned::from)
+        }
+    })?;
+    Ok(())
+}
+
+fn subscribe<S, F, R>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>
+where
+    S: Subscription + 'static,
+    F: Fn(Arc<Api>, Arc<Client>, S::Params, PendingSubscriptionSink) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    module.register_subscription(S::NAME, S::NOTIFICATION, S::CANCEL, move |params, pending, api, extensions| {
+        let handler = handler.clone();
+        async move {
+            let parsed = client(&extensions).and_then(|client| Ok((client, parse::<S::Params>(&params, S::NAME)?)));
+            match parsed {
+                Ok((client, params)) => handler(api, client, params, pending).await,
+                Err(error) => pending.reject(ErrorObjectOwned::from(error)).await,
+            }
+        }
+    })?;
+    Ok(())
+}
+
+fn client(extensions: &Extensions) -> Result<Arc<Client>, RpcError> {
+    let client = extensions.get::<Arc<Client>>().cloned();
+    client.ok_or_else(|| RpcError::new(ErrorKind::Internal, "the connection has no client"))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(params: &Params<'_>, method: &str) -> Result<T, RpcError> {
+    let text = params.as_str().unwrap_or("{}");
+    serde_json::from_str(text).map_err(|error| {
+        RpcError::new(ErrorKind::InvalidParams, format!("the parameters of {method} are wrong: {error}"))
+            .hint("`params` is an object; `agentctl schema` describes it")
+    })
+}

@@ -1,0 +1,239 @@
+//! `session.*` but for subscriptions.
+
+use super::Api;
+use super::client::Client;
+use crate::log::{Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow};
+use crate::session::{Message, Send, draining, storage};
+use crate::target::project_root;
+use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
+use protocol::frame::Phase;
+use protocol::method::{
+    CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
+};
+use protocol::{ErrorKind, InputId, RpcError, Seq, SessionId, Settings, Time};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Sessions on a page when the client does not say.
+const PAGE: u32 = 20;
+
+/// Longest `input_id`.
+const INPUT_ID_BYTES: usize = 128;
+
+/// Longest name of a session.
+const NAME_BYTES: usize = 64;
+
+/// Time a forced delete waits for the turn's tools to end.
+const DELETE_WAIT: Duration = Duration::from_secs(10);
+
+pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreateParams) -> Result<SessionInfo, RpcError> {
+    if api.drain.draining() {
+        return Err(draining());
+    }
+    let session = session_id(params.session.as_ref())?;
+    params.name.as_deref().map(check_name).transpose()?;
+    params.model.as_deref().map(|model| check_model(&api, model)).transpose()?;
+    let cwd = Path::new(&params.cwd);
+    if !cwd.is_absolute() || !cwd.is_dir() {
+        return Err(RpcError::new(ErrorKind::InvalidParams, format!("{} is not a directory with an absolute path", params.cwd)));
+    }
+    let root = project_root(cwd).display().to_string();
+    let defaults = &api.defaults.settings;
+    let settings = Settings {
+        model: params.model.or_else(|| defaults.model.clone()),
+        mode: params.mode.unwrap_or(defaults.mode),
+        unattended: params.unattended.unwrap_or(defaults.unattended),
+        limits: params.limits.unwrap_or(defaults.limits),
+    };
+    let at = Time::now();
+    let environment = (api.registry.deps().environment)(&client.introduced().environment);
+    let created = Event::from(SessionCreated {
+        session: session.clone(),
+        cwd: params.cwd.clone(),
+        root: root.clone(),
+        settings: settings.clone(),
+        name: params.name.clone(),
+        by: client.by(),
+    });
+    let unwritable = |error: serde_json::Error| RpcError::new(ErrorKind::Internal, error.to_string());
+    let private = serde_json::to_vec(&serde_json::json!({ "environment": environment })).map_err(unwritable)?;
+    let body = created.body().map_err(unwritable)?;
+    let row = NewRow { kind: created.kind(), at_ms: at.0, body, private: Some(private) };
+    let new = NewSession {
+        id: session.0.clone(),
+        name: params.name,
+        parent: None,
+        root_path: root,
+        cwd: params.cwd,
+        created_at_ms: at.0,
+        lifetime: Lifetime::Kept,
+    };
+    let columns = Columns {
+        phase: Some(Phase::Idle.as_str()),
+        model: settings.model,
+        mode: Some(settings.mode.to_string()),
+        ..Columns::default()
+    };
+    let append = Append { session: SessionKey(0), expected_seq: 1, rows: vec![row], columns, approvals: Vec::new() };
+    let log = &api.registry.deps().log;
+    match log.create(new, append).await {
+        // A client that retries with its own id gets what it made the first time.
+        Ok(_) => {}
+        Err(LogError::Exists) if params.session.is_some() => {}
+        Err(LogError::NameTaken) => return Err(name_taken()),
+        Err(LogError::Exists) => return Err(RpcError::new(ErrorKind::SessionExists, "a session with this id exists")),
+        Err(LogError::Busy) => return Err(crate::session::busy()),
+        Err(error) => return Err(storage(&error)),
+    }
+    info_of(&api, &session).await
+}
+
+fn session_id(asked: Option<&SessionId>) -> Result<SessionId, RpcError> {
+    match asked {
+        None => Ok(SessionId(uuid::Uuid::now_v7().to_string())),
+        Some(id) => match uuid::Uuid::parse_str(&id.0) {
+            Ok(uuid) if uuid.get_version_num() == 7 && uuid.to_string() == id.0 => Ok(id.clone()),
+            _ => Err(RpcError::new(ErrorKind::InvalidParams, "`session` must be a UUIDv7 in lower case")),
+        },
+    }
+}
+
+fn check_name(name: &str) -> Result<(), RpcError> {
+    let mut letters = name.chars();
+    let first = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic());
+    let rest = letters.all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+    if first && rest && name.len() <= NAME_BYTES && name != "last" {
+        return Ok(());
+    }
+    let message = format!("{name:?} cannot be a session's name");
+    Err(RpcError::new(ErrorKind::InvalidParams, message)
+        .hint(format!("a letter, then letters, digits, dots, dashes, underscores, {NAME_BYTES} at most; not `last`")))
+}
+
+fn name_taken() -> RpcError {
+    RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another, or rename that one")
+}
+
+fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
+    if api.keys.knows(model) {
+        return Ok(());
+    }
+    Err(RpcError::new(ErrorKind::UnknownModel, format!("there is no model profile {model}"))
+        .hint(format!("add [models.{model}] to the config file, or leave --model out")))
+}
+
+async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError> {
+    let row = api.registry.deps().log.session(&session.0).await.map_err(|error| storage(&error))?;
+    row.map(|row| info(api, row)).ok_or_else(|| crate::session::not_found(&session.0))
+}
+
+/// A row of the log as clients see it.
+fn info(api: &Api, row: SessionRow) -> SessionInfo {
+    let id = SessionId(row.id);
+    let living = api.registry.living_one(&id).map(|handle| handle.live().borrow().snapshot.phase);
+    let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
+    let phase = match row.phase.as_str() {
+        "idle" => Phase::Idle,
+        _ => living.unwrap_or(Phase::Parked),
+    };
+    SessionInfo {
+        name: row.name,
+        title: row.title,
+        cwd: row.cwd,
+        root: row.root_path,
+        model: row.model,
+        mode: parsed(row.mode).unwrap_or_default(),
+        phase,
+        head: Seq(row.head),
+        created_at: Time(row.created_at_ms),
+        updated_at: Time(row.updated_at_ms),
+        approvals: row.waiting_approvals,
+        outcome: row.outcome.and_then(|text| serde_json::from_value::<TurnOutcome>(text.into()).ok()),
+        archived: row.archived,
+        id,
+    }
+}
+
+pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> Result<SessionPage, RpcError> {
+    let limit = params.limit.unwrap_or(PAGE).clamp(1, crate::log::SESSION_PAGE as u32) as usize;
+    let cursor = params.cursor.map(|cursor| cursor.parse()).transpose();
+    let before_pos = cursor.map_err(|_| RpcError::new(ErrorKind::InvalidParams, "`cursor` is not one that a page answered"))?;
+    let filter = SessionFilter {
+        root_path: params.cwd.map(|cwd| project_root(Path::new(&cwd)).display().to_string()),
+        before_pos,
+        limit,
+        ..SessionFilter::default()
+    };
+    let rows = api.registry.deps().log.sessions(filter).await.map_err(|error| storage(&error))?;
+    let next = (rows.len() == limit).then(|| rows.last().map(|row| row.changed_pos.to_string())).flatten();
+    Ok(SessionPage { sessions: rows.into_iter().map(|row| info(&api, row)).collect(), next })
+}
+
+pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: GetParams) -> Result<SessionInfo, RpcError> {
+    let root = params.cwd.map(|cwd| project_root(Path::new(&cwd)).display().to_string());
+    let row = api.find(&params.session, root.as_deref()).await?;
+    Ok(info(&api, row))
+}
+
+pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdateParams) -> Result<SessionInfo, RpcError> {
+    params.name.as_deref().map(check_name).transpose()?;
+    params.model.as_deref().map(|model| check_model(&api, model)).transpose()?;
+    let session = api.session_id(&params.session).await?;
+    let changed = SessionChanged {
+        name: params.name,
+        title: None,
+        model: params.model,
+        mode: params.mode,
+        unattended: params.unattended,
+        archived: params.archived,
+        limits: None,
+        by: client.by(),
+    };
+    api.registry.ask(&session, |reply| Message::Change(Box::new(changed.clone()), reply)).await?;
+    info_of(&api, &session).await
+}
+
+pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeleteParams) -> Result<Empty, RpcError> {
+    let row = api.find(&params.session, None).await?;
+    let session = SessionId(row.id.clone());
+    if row.phase != Phase::Idle.as_str() {
+        if !params.force {
+            return Err(RpcError::new(ErrorKind::TurnRunning, "the session has an open turn")
+                .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));
+        }
+        let by = client.by();
+        api.registry.ask(&session, |reply| Message::Interrupt(None, by.clone(), reply)).await?;
+        let mut live = api.registry.open(&session).await?.live();
+        let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
+    }
+    api.registry.close(&session).await;
+    let deletion = Deletion::Hide { at_ms: Time::now().0 };
+    api.registry.deps().log.delete(row.key, deletion).await.map_err(|error| storage(&error))?;
+    Ok(Empty {})
+}
+
+pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams) -> Result<Sent, RpcError> {
+    if api.drain.draining() {
+        return Err(draining());
+    }
+    if params.content.is_empty() {
+        return Err(RpcError::new(ErrorKind::InvalidParams, "`content` is empty").hint("say something"));
+    }
+    let input_id = params.input_id.unwrap_or_else(|| InputId(uuid::Uuid::now_v7().to_string()));
+    if input_id.0.is_empty() || input_id.0.len() > INPUT_ID_BYTES {
+        return Err(RpcError::new(ErrorKind::InvalidParams, format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes")));
+    }
+    let session = api.session_id(&params.session).await?;
+    let send = Send {
+        input_id,
+        content: params.content,
+        delivery: params.delivery,
+        mode: params.mode,
+        unattended: params.unattended,
+        timeout_ms: params.timeout_ms,
+        interactive: params.interactive,
+        by: client.by(),
+    };
+    api.registry.ask(&session, |reply| Message::Send(Box::new(send.clone()), reply)).await
+}

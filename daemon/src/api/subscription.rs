@@ -1,0 +1,280 @@
+//! `session.attach`: a cursor over a session's log and what is open in it. History on request, one snapshot of exactly the head, then
+//! live. Waiting for a slow peer holds nobody up: when it takes again, it gets what is there by then.
+
+use super::Api;
+use super::client::Client;
+use crate::log::{PAGE_ROWS, SessionKey};
+use crate::session::{Answers, Handle, Live, Message, envelope, storage};
+use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
+use jsonrpsee::types::ErrorObjectOwned;
+use protocol::event::{Envelope, Event};
+use protocol::frame::{ClientView, Delta, End, EndReason, OpenItem, OpenType, Presence, Role, Snapshot, Stream};
+use protocol::method::AttachParams;
+use protocol::{ErrorKind, Frame, ItemId, RpcError, Seq, SessionId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before a session that could not be opened again is tried once more.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// The peer is gone, or wants no more.
+struct Left;
+
+pub(super) async fn attach(api: Arc<Api>, client: Arc<Client>, params: AttachParams, pending: PendingSubscriptionSink) {
+    let begun = begin(&api, &params).await;
+    let (session, key, handle, cursor) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return pending.reject(ErrorObjectOwned::from(error)).await,
+    };
+    let Ok(sink) = pending.accept().await else { return };
+    let introduced = client.introduced();
+    if introduced.role == Role::Controller && !introduced.environment.is_empty() {
+        // Only between turns, and a session that is busy just keeps what it has.
+        let _ = handle.tell(Message::Refresh(introduced.environment.clone(), client.by()));
+    }
+    let deltas = if params.deltas { Deltas::Wanted } else { Deltas::Not };
+    let stage = Stage::History;
+    let answers = if introduced.answers { Answers::Yes } else { Answers::No };
+    let follow = Follow { api, session, key, sink, cursor, deltas, stage, sent: HashMap::new(), shown: Vec::new() };
+    follow.run(handle, client.view(), answers).await;
+}
+
+async fn begin(api: &Api, params: &AttachParams) -> Result<(SessionId, SessionKey, Handle, Seq), RpcError> {
+    let row = api.find(&params.session, None).await?;
+    let session = SessionId(row.id);
+    let handle = api.registry.open(&session).await?;
+    let head = handle.live().borrow().head;
+    let cursor = match (params.after_seq, params.tail) {
+        (Some(_), Some(_)) => {
+            return Err(RpcError::new(ErrorKind::InvalidParams, "name at most one of `after_seq` and `tail`"));
+        }
+        (Some(seq), None) if seq > head => {
+            return Err(RpcError::new(ErrorKind::CursorAhead, format!("event {seq} lies beyond the head, {head}"))
+                .hint("attach with what you have read, or from 0")
+                .with("head", head));
+        }
+        (Some(seq), None) => seq,
+        (None, Some(0)) | (None, None) => head,
+        (None, Some(turns)) => {
+            let log = &api.registry.deps().log;
+            let started = log.seq_of_nth_last(row.key, "turn.started", u64::from(turns)).await;
+            // The input that starts a turn stands just before it.
+            Seq(started.map_err(|error| storage(&error))?.map_or(0, |seq| seq.saturating_sub(2)))
+        }
+    };
+    Ok((session, row.key, handle, cursor))
+}
+
+/// Whether the text of open items is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deltas {
+    Wanted,
+    Not,
+}
+
+/// Whether the snapshot was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    History,
+    Live,
+}
+
+/// A subscription under way.
+struct Follow {
+    api: Arc<Api>,
+    session: SessionId,
+    key: SessionKey,
+    sink: SubscriptionSink,
+    /// The last event that was sent.
+    cursor: Seq,
+    deltas: Deltas,
+    stage: Stage,
+    /// Bytes sent of each open stream.
+    sent: HashMap<(ItemId, Stream), u64>,
+    /// The clients that were last shown.
+    shown: Vec<ClientView>,
+}
+
+impl Follow {
+    async fn run(mut self, mut handle: Handle, view: ClientView, answers: Answers) {
+        loop {
+            let present = handle.presence.join(view.clone(), answers);
+            if self.follow(&handle).await.is_err() {
+                return;
+            }
+            drop(present);
+            // The actor is gone: passivated, deleted, or dropped after a failed append.
+            handle = match self.reopen().await {
+                Ok(handle) => handle,
+                Err(reason) => return self.end(reason).await,
+            };
+        }
+    }
+
+    async fn reopen(&self) -> Result<Handle, EndReason> {
+        loop {
+            match self.api.registry.open(&self.session).await {
+                Ok(handle) => return Ok(handle),
+                Err(error) => match error.kind {
+                    ErrorKind::SessionNotFound => return Err(EndReason::Deleted),
+                    ErrorKind::Draining => return Err(EndReason::Shutdown),
+                    ErrorKind::SessionUnreadable => return Err(EndReason::Unreadable),
+                    _ => {}
+                },
+            }
+            tokio::select! {
+                () = self.sink.closed() => return Err(EndReason::Shutdown),
+                () = tokio::time::sleep(REOPEN_PAUSE) => {}
+            }
+        }
+    }
+
+    async fn end(self, reason: EndReason) {
+        let frame = Frame::End(End { reason, resume_after: self.cursor });
+        let _ = self.send(&frame).await;
+    }
+
+    /// Sends what there is until the actor is gone.
+    async fn follow(&mut self, handle: &Handle) -> Result<(), Left> {
+        let mut live = handle.live();
+        let mut presence = handle.presence.watch();
+        loop {
+            let now = Arc::clone(&live.borrow_and_update());
+            self.send_events(&now).await?;
+            match self.stage {
+                Stage::History => self.send_snapshot(&now, handle).await?,
+                Stage::Live => {
+                    self.send_presence(handle).await?;
+                    self.send_deltas(&now).await?;
+                }
+            }
+            tokio::select! {
+                () = self.sink.closed() => return Err(Left),
+                changed = live.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+                _ = presence.changed() => {}
+            }
+        }
+    }
+
+    async fn send_events(&mut self, live: &Live) -> Result<(), Left> {
+        while self.cursor < live.head {
+            let first = live.ring.front().map(|event| event.seq);
+            if first.is_some_and(|first| first <= self.cursor.next()) {
+                let skip = first.map_or(0, |first| self.cursor.next().0 - first.0);
+                for event in live.ring.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)) {
+                    self.send_event(event).await?;
+                }
+                continue;
+            }
+            let rows = self.api.registry.deps().log.read(self.key, self.cursor.0, PAGE_ROWS).await.map_err(|_| Left)?;
+            if rows.is_empty() {
+                return Err(Left);
+            }
+            for event in rows.into_iter().filter_map(envelope) {
+                if event.seq <= live.head {
+                    self.send_event(&event).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn send_event(&mut self, event: &Envelope) -> Result<(), Left> {
+        if self.stage == Stage::Live && self.deltas == Deltas::Wanted {
+            self.complete_item(event).await?;
+        }
+        self.send(&Frame::Event(event.clone())).await?;
+        self.cursor = event.seq;
+        Ok(())
+    }
+
+    /// Before an item's closing event comes the rest of its text, so that deltas and snapshot add up to it.
+    async fn complete_item(&mut self, event: &Envelope) -> Result<(), Left> {
+        match event.kind.as_str() {
+            "item.completed" => {
+                let Some(Event::ItemCompleted(item)) = event.event() else { return Ok(()) };
+                let sent = self.sent.remove(&(item.item.clone(), Stream::Text)).unwrap_or(0);
+                let rest = usize::try_from(sent).ok().and_then(|sent| item.text.get(sent..)).unwrap_or_default();
+                if !rest.is_empty() {
+                    let (item_type, stream) = (OpenType::from(item.item_type), Stream::Text);
+                    let delta = Delta { item: item.item, item_type, stream, offset: sent, text: rest.to_owned(), tool: None };
+                    self.send(&Frame::Delta(delta)).await?;
+                }
+            }
+            "tool.completed" => {
+                if let Some(Event::ToolCompleted(completed)) = event.event() {
+                    self.sent.remove(&(ItemId(completed.call.0), Stream::Output));
+                }
+            }
+            "step.started" | "turn.completed" => self.sent.clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn send_snapshot(&mut self, live: &Live, handle: &Handle) -> Result<(), Left> {
+        let mut snapshot = Snapshot::clone(&live.snapshot);
+        for feed in &live.feeds {
+            feed.each(|open| {
+                let last = open.last();
+                self.sent.insert((open.item.clone(), open.stream), last.offset + last.text.len() as u64);
+                snapshot.open.push(OpenItem {
+                    item: open.item.clone(),
+                    item_type: open.item_type,
+                    stream: open.stream,
+                    offset: last.offset,
+                    text: last.text,
+                    tool: open.tool.clone(),
+                });
+            });
+        }
+        self.shown = handle.presence.clients();
+        snapshot.presence.clone_from(&self.shown);
+        self.stage = Stage::Live;
+        self.send(&Frame::Snapshot(Box::new(snapshot))).await
+    }
+
+    async fn send_presence(&mut self, handle: &Handle) -> Result<(), Left> {
+        let clients = handle.presence.clients();
+        if clients == self.shown {
+            return Ok(());
+        }
+        self.shown.clone_from(&clients);
+        self.send(&Frame::Presence(Presence { clients })).await
+    }
+
+    async fn send_deltas(&mut self, live: &Live) -> Result<(), Left> {
+        if self.deltas == Deltas::Not {
+            return Ok(());
+        }
+        let mut grown = Vec::new();
+        for feed in &live.feeds {
+            feed.each(|open| {
+                let sent = self.sent.entry((open.item.clone(), open.stream)).or_default();
+                if let Some(more) = open.after(*sent) {
+                    *sent = more.offset + more.text.len() as u64;
+                    grown.push(Delta {
+                        item: open.item.clone(),
+                        item_type: open.item_type,
+                        stream: open.stream,
+                        offset: more.offset,
+                        text: more.text,
+                        tool: open.tool.clone(),
+                    });
+                }
+            });
+        }
+        for delta in grown {
+            self.send(&Frame::Delta(delta)).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&self, frame: &Frame) -> Result<(), Left> {
+        let json = serde_json::value::to_raw_value(frame).map_err(|_| Left)?;
+        self.sink.send(json).await.map_err(|_| Left)
+    }
+}

@@ -1,0 +1,66 @@
+//! `session.watch` and `approval.watch`: cursors over all sessions, by `pos`.
+
+use super::Api;
+use super::client::Client;
+use crate::log::PAGE_ROWS;
+use crate::session::{Answers, storage};
+use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
+use jsonrpsee::types::ErrorObjectOwned;
+use protocol::frame::{WatchedEnvelope, WatchedEvent};
+use protocol::method::WatchParams;
+use protocol::{Pos, Seq, SessionId, Time};
+use std::sync::Arc;
+
+/// What `session.watch` shows.
+const SESSION_KINDS: [&str; 4] = ["session.created", "session.changed", "turn.started", "turn.completed"];
+
+/// What `approval.watch` shows.
+const APPROVAL_KINDS: [&str; 2] = ["approval.requested", "approval.resolved"];
+
+pub(super) async fn sessions(api: Arc<Api>, _: Arc<Client>, params: WatchParams, pending: PendingSubscriptionSink) {
+    if let Ok(sink) = pending.accept().await {
+        follow(&api, params, &sink, &SESSION_KINDS).await;
+    }
+}
+
+/// Whoever follows approvals and says that it answers, answers for all sessions.
+pub(super) async fn approvals(api: Arc<Api>, client: Arc<Client>, params: WatchParams, pending: PendingSubscriptionSink) {
+    let Ok(sink) = pending.accept().await else { return };
+    let answers = if client.introduced().answers { Answers::Yes } else { Answers::No };
+    let _present = api.answerers.join(client.view(), answers);
+    follow(&api, params, &sink, &APPROVAL_KINDS).await;
+}
+
+async fn follow(api: &Api, params: WatchParams, sink: &SubscriptionSink, kinds: &[&str]) {
+    let log = &api.registry.deps().log;
+    let mut committed = log.committed_pos();
+    let mut cursor = params.after_pos.map_or_else(|| log.head_pos(), |pos| pos.0);
+    loop {
+        let head = *committed.borrow_and_update();
+        let rows = match log.after_pos(cursor, PAGE_ROWS, kinds).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(error = %storage(&error), "a watch ends");
+                return;
+            }
+        };
+        let full = rows.len() >= PAGE_ROWS;
+        for (_, session, row) in rows {
+            cursor = row.pos;
+            let Ok(data) = serde_json::from_str(&row.body) else { continue };
+            let event = WatchedEnvelope { seq: Seq(row.seq), pos: Pos(row.pos), at: Time(row.at_ms), kind: row.kind, data };
+            let Ok(json) = serde_json::value::to_raw_value(&WatchedEvent { session: SessionId(session), event }) else { continue };
+            if sink.send(json).await.is_err() {
+                return;
+            }
+        }
+        if full {
+            continue;
+        }
+        cursor = cursor.max(head);
+        tokio::select! {
+            () = sink.closed() => return,
+            changed = committed.changed() => if changed.is_err() { return },
+        }
+    }
+}

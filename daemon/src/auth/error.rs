@@ -1,0 +1,96 @@
+//! Why there is no key or no model, said so that a person can act on it.
+
+use std::path::PathBuf;
+
+/// No model or no key. No message holds a key or a part of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    /// No client has sent the variable.
+    #[error("model `{profile}` takes its key from {name}, which no client has sent")]
+    Lacking {
+        /// The profile.
+        profile: String,
+        /// The variable.
+        name: String,
+    },
+    /// The source has nothing in it.
+    #[error("the key of model `{profile}` is empty ({source_name})")]
+    Empty {
+        /// The profile.
+        profile: String,
+        /// The source as the configuration names it.
+        source_name: String,
+    },
+    /// The source has something that cannot be a key.
+    #[error("the key of model `{profile}` is no single line of text ({source_name})")]
+    Malformed {
+        /// The profile.
+        profile: String,
+        /// The source as the configuration names it.
+        source_name: String,
+    },
+    /// The key file cannot be read.
+    #[error("the key of model `{profile}` cannot be read from {}: {reason}", .path.display())]
+    Unreadable {
+        /// The profile.
+        profile: String,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: String,
+    },
+    /// The key command failed.
+    #[error("the key command of model `{profile}` {reason}")]
+    Command {
+        /// The profile.
+        profile: String,
+        /// What it did instead of printing a key.
+        reason: String,
+    },
+    /// A source this build does not have.
+    #[error("model `{profile}` takes its key from {source_name}, which this build does not have")]
+    NotBuilt {
+        /// The profile.
+        profile: String,
+        /// The source as the configuration names it.
+        source_name: &'static str,
+    },
+    /// An address without the key that belongs to it.
+    #[error("AGENTD_BASE_URL is set without AGENTD_API_KEY")]
+    BaseUrlAlone,
+    /// An address without a model.
+    #[error("AGENTD_BASE_URL is set and no model is named")]
+    ModelUnnamed,
+    /// No profile has this name.
+    #[error("no model profile is named `{name}`")]
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The profiles there are.
+        known: Vec<String>,
+    },
+    /// Several profiles and no word on which.
+    #[error("several models are configured and none is the default")]
+    NoDefault {
+        /// The profiles there are.
+        known: Vec<String>,
+    },
+}
+
+impl AuthError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Lacking { name, .. } => format!("export {name} and run any agentctl command"),
+            Self::Empty { .. } | Self::Malformed { .. } => "the source must hold the key and nothing else".to_owned(),
+            Self::Unreadable { .. } => "make the file readable for you, or name another source".to_owned(),
+            Self::Command { .. } => "run the command yourself to see what it says".to_owned(),
+            Self::NotBuilt { .. } => "use api_key_env, api_key_file or api_key_command".to_owned(),
+            Self::BaseUrlAlone => "set both: a key meant for another provider is never sent to that address".to_owned(),
+            Self::ModelUnnamed => "name the provider's model, for example in AGENTD_MODEL".to_owned(),
+            Self::UnknownProfile { known, .. } if known.is_empty() => "no profile is configured".to_owned(),
+            Self::UnknownProfile { known, .. } => format!("the profiles are {}", known.join(", ")),
+            Self::NoDefault { known } => format!("set default_model to one of {}", known.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The file a first start leaves behind: every setting with its meaning, all of it commented out.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::error::ConfigError;
+
+const TEMPLATE: &str = include_str!("template.toml");
+
+/// Whether a template was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Template {
+    /// There was no file; now there is one.
+    Written,
+    /// A file is there and stays as it is.
+    Kept,
+}
+
+/// Writes the template to `path` if nothing is there, for the owner alone.
+///
+/// # Errors
+/// The directory or the file cannot be made. A daemon can start without.
+pub fn write_template(path: &Path) -> Result<Template, ConfigError> {
+    write(path).or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Ok(Template::Kept),
+        _ => Err(ConfigError::Unwritable {
+            path: path.to_path_buf(),
+            reason: error.to_string(),
+        }),
+    })
+}
+
+fn write(path: &Path) -> std::io::Result<Template> {
+    if let Some(dir) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(TEMPLATE.as_bytes())?;
+    Ok(Template::Written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::{Config, load, parse};
+    use super::*;
+
+    #[test]
+    fn the_template_changes_nothing() -> anyhow::Result<()> {
+        let config = parse(Path::new("/c/config.toml"), TEMPLATE)?;
+        let defaults = Config::defaults("/c/config.toml".into());
+        assert!(config.models.is_empty() && config.default_model.is_none());
+        assert_eq!(
+            (config.session, config.daemon, config.limits),
+            (defaults.session, defaults.daemon, defaults.limits)
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn what_the_template_shows_is_valid_and_names_the_defaults() -> anyhow::Result<()> {
+        // Settings are commented without a blank after the mark, explanations with one.
+        let uncomment = |line: &'static str| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') => setting,
+            _ => line,
+        };
+        let text: Vec<&str> = TEMPLATE.lines().map(uncomment).collect();
+        let config = parse(Path::new("/c/config.toml"), &text.join("\n"))?;
+        let defaults = Config::defaults("/c/config.toml".into());
+        assert_eq!(config.models.len(), 4);
+        assert_eq!(config.default_model.as_deref(), Some("sonnet"));
+        assert_eq!((config.daemon, config.limits), (defaults.daemon, defaults.limits));
+        assert_eq!(config.session.limits, defaults.session.limits);
+        assert_eq!(
+            (config.session.mode, config.session.resume),
+            (defaults.session.mode, defaults.session.resume)
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_that_is_there_stays() -> anyhow::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("agentd/config.toml");
+        assert_eq!(write_template(&path)?, Template::Written);
+        assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o7777, 0o600);
+        load(&path)?;
+        std::fs::write(&path, "# mine")?;
+        assert_eq!(write_template(&path)?, Template::Kept);
+        assert_eq!(std::fs::read_to_string(&path)?, "# mine");
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! From the TOML reader's words to ours: what is wrong in terms of keys, the nearest known one, and no value of the file.
+
+/// A message and a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    /// Whether the message lacks the key it is about.
+    pub(super) about_value: bool,
+}
+
+/// Rewords a message of the TOML reader or of serde. Those about types, values and variants quote the value, which may be
+/// a key someone put into the wrong place.
+pub(super) fn reword(message: &str) -> Said {
+    unknown_key(message)
+        .or_else(|| unknown_word(message))
+        .or_else(|| wrong_value(message))
+        .unwrap_or_else(|| Said {
+            message: message.to_owned(),
+            hint: None,
+            about_value: false,
+        })
+}
+
+/// "unknown field `max_stps`, expected one of `env`, `max_steps`"
+fn unknown_key(message: &str) -> Option<Said> {
+    let (key, known) = quoted_and_known(message.strip_prefix("unknown field ")?)?;
+    let hint = match nearest(key, &known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    };
+    Some(Said {
+        message: format!("unknown key `{key}`"),
+        hint: Some(hint),
+        about_value: false,
+    })
+}
+
+/// "unknown variant `opnai-chat`, expected one of `openai-chat`, `demo`"
+fn unknown_word(message: &str) -> Option<Said> {
+    let (word, known) = quoted_and_known(message.strip_prefix("unknown variant ")?)?;
+    let hint = match nearest(word, &known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("one of: {}", known.join(", ")),
+    };
+    Some(Said {
+        message: "unknown value".to_owned(),
+        hint: Some(hint),
+        about_value: true,
+    })
+}
+
+/// "invalid type: string \"…\", expected u32"
+fn wrong_value(message: &str) -> Option<Said> {
+    let found = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))?;
+    let expected = message
+        .rsplit_once(", expected ")
+        .map_or("another value", |(_, expected)| expected);
+    let article = if found.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    let found = found.split([' ', ',']).next().unwrap_or("value");
+    let message = format!("wrong value, {article} {found}: expected {}", plain_type(expected));
+    Some(Said {
+        message,
+        hint: None,
+        about_value: true,
+    })
+}
+
+/// Rust's names of types mean little to the reader of a configuration.
+fn plain_type(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
+        "a nonzero u32" => "a whole number above 0",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a map" => "a table",
+        "a sequence" => "a list",
+        other if other.starts_with("struct ") => "a table",
+        other => other,
+    }
+}
+
+/// The word in the first backquotes, and those after "expected".
+fn quoted_and_known(text: &str) -> Option<(&str, Vec<&str>)> {
+    let (word, rest) = text.strip_prefix('`')?.rsplit_once("`, expected ").or_else(|| {
+        let word = text.strip_prefix('`')?;
+        word.split_once("`, there are no ")
+    })?;
+    // A word that itself contains "`, expected " is cut at its last one; the known names never contain backquotes.
+    let known = rest.split('`').skip(1).step_by(2).collect();
+    Some((word, known))
+}
+
+/// The known word that `word` is a slip of, if one is near enough.
+pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let limit = (lower.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|candidate| (slips(&lower, candidate), *candidate))
+        .filter(|(slips, _)| *slips <= limit)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to be inserted, removed, replaced, or swapped with their neighbour to make one word of another.
+fn slips(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    let mut previous = None;
+    for (row, letter) in from.chars().enumerate() {
+        let mut current = vec![row + 1];
+        for (column, wanted) in to.iter().enumerate() {
+            let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
+            let replaced = at(&last, column) + usize::from(letter != *wanted);
+            let mut best = replaced.min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
+            let neighbour = column.checked_sub(1).and_then(|before| to.get(before));
+            if neighbour == Some(&letter) && previous == Some(*wanted) {
+                best = best.min(at(&before_last, column - 1) + 1);
+            }
+            current.push(best);
+        }
+        before_last = std::mem::replace(&mut last, current);
+        previous = Some(letter);
+    }
+    last.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_the_word() {
+        let known = ["env", "max_steps", "resume", "unattended"];
+        assert_eq!(nearest("max_stpes", &known), Some("max_steps"));
+        assert_eq!(nearest("MAX_STEPS", &known), Some("max_steps"));
+        assert_eq!(nearest("unatended", &known), Some("unattended"));
+        assert_eq!(nearest("evn", &known), Some("env"));
+        assert_eq!(nearest("colour", &known), None);
+        assert_eq!(nearest("", &known), None);
+    }
+
+    #[test]
+    fn slips_are_counted() {
+        for (from, to, count) in [
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "abc", 0),
+            ("abc", "acb", 1),
+            ("abc", "xbz", 2),
+        ] {
+            assert_eq!(slips(from, to), count, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn no_message_about_a_value_repeats_it() {
+        for message in [
+            "invalid type: string \"sk-secret\", expected u32",
+            "invalid value: string \"a, expected sk-secret\", expected a number",
+            "unknown variant `sk-secret`, expected one of `auto`, `off`",
+            "unknown variant `x`, expected sk-secret`, expected `auto`",
+        ] {
+            let said = reword(message);
+            assert!(!format!("{said:?}").contains("sk-secret"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn an_only_known_key_is_proposed() {
+        let said = reword("unknown field `idle_timout`, expected `idle_timeout`");
+        assert_eq!(said.message, "unknown key `idle_timout`");
+        assert_eq!(said.hint.as_deref(), Some("did you mean `idle_timeout`?"));
+    }
+}

@@ -1,0 +1,102 @@
+//! From history, prompt and tools to the request and the manifest that says what it was made from. Pure.
+
+use super::history::History;
+use super::prompt::{Surroundings, system_prompt};
+use crate::provider::{Message, ModelRequest, Origin, ReplyItem, ToolSpec};
+use protocol::event::Manifest;
+use protocol::{Content, Seq};
+use sha2::{Digest, Sha256};
+
+/// What a request takes from the chosen model.
+#[derive(Debug, Clone)]
+pub(crate) struct ModelTerms {
+    pub(crate) model: String,
+    pub(crate) max_output_tokens: u32,
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+    pub(crate) effort: Option<crate::provider::Effort>,
+}
+
+/// Whether a person watches the answer come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Person,
+    Nobody,
+}
+
+/// Builds the request and its manifest.
+pub(crate) fn assemble(
+    history: &History,
+    surroundings: Surroundings<'_>,
+    tools: Vec<ToolSpec>,
+    terms: ModelTerms,
+    origin: &Origin,
+    audience: Audience,
+) -> (ModelRequest, Manifest) {
+    let system = system_prompt(surroundings);
+    let manifest = Manifest {
+        history: vec![(Seq(1), history.through)],
+        system: hex(&Sha256::digest(system.as_bytes())),
+        tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+        bytes: system.len() as u64 + history.messages.iter().map(message_bytes).sum::<u64>(),
+        private_dropped: history.messages.iter().map(|message| foreign_private(message, origin)).sum(),
+    };
+    let request = ModelRequest {
+        model: terms.model,
+        system,
+        messages: history.messages.clone(),
+        tools,
+        max_output_tokens: terms.max_output_tokens,
+        temperature: terms.temperature,
+        top_p: terms.top_p,
+        effort: terms.effort,
+        interactive: audience == Audience::Person,
+    };
+    (request, manifest)
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn message_bytes(message: &Message) -> u64 {
+    let content = |content: &[Content]| content.iter().map(content_bytes).sum::<u64>();
+    match message {
+        Message::User { content: pieces } => content(pieces),
+        Message::Results { results } => results.iter().map(|result| content(&result.output)).sum(),
+        Message::Assistant { items, .. } => items.iter().map(item_bytes).sum(),
+    }
+}
+
+fn content_bytes(content: &Content) -> u64 {
+    match content {
+        Content::Text { text } => text.len() as u64,
+        Content::Image { data, .. } => data.len() as u64,
+    }
+}
+
+fn item_bytes(item: &ReplyItem) -> u64 {
+    match item {
+        ReplyItem::Text { text, .. } | ReplyItem::Reasoning { text, .. } | ReplyItem::Refusal { text } => text.len() as u64,
+        ReplyItem::Opaque { .. } => 0,
+        ReplyItem::Call(call) => call.arguments.as_ref().map_or(0, |arguments| {
+            serde_json::to_string(arguments).map_or(0, |text| text.len() as u64)
+        }),
+    }
+}
+
+/// Private parts another provider made, which this one does not get.
+fn foreign_private(message: &Message, own: &Origin) -> u32 {
+    let Message::Assistant { origin, items } = message else { return 0 };
+    if origin == own {
+        return 0;
+    }
+    let private = items.iter().filter(|item| match item {
+        ReplyItem::Text { private, .. } | ReplyItem::Reasoning { private, .. } => private.is_some(),
+        ReplyItem::Call(call) => call.private.is_some(),
+        ReplyItem::Opaque { .. } => true,
+        ReplyItem::Refusal { .. } => false,
+    });
+    u32::try_from(private.count()).unwrap_or(u32::MAX)
+}

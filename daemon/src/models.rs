@@ -1,0 +1,98 @@
+//! Which model answers: the profile a session names, the configured default, or the one chosen from the keys that clients brought.
+
+use crate::api::KeyDesk;
+use crate::auth::{AuthError, Choice, Keys, RunCommand, choose};
+use crate::config::Config;
+use crate::config::profile::Prices;
+use crate::context::assemble::ModelTerms;
+use crate::provider::{Class, Http, ModelError, connect};
+use crate::session::effect::model::{Chosen, Models};
+use async_trait::async_trait;
+use protocol::Usage;
+use secrecy::SecretString;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The models of a configuration, with the keys that clients brought.
+pub(crate) struct ConfiguredModels {
+    config: Config,
+    keys: Keys,
+    http: Http,
+}
+
+impl ConfiguredModels {
+    /// `run` runs the key commands of `config`.
+    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>) -> Self {
+        let keys = Keys::new(&config, run);
+        Self { config, keys, http: Http::default() }
+    }
+
+    fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
+        choose(&self.config, &self.keys, profile)
+    }
+}
+
+fn refused(error: &AuthError) -> ModelError {
+    ModelError { hint: Some(error.hint()), ..ModelError::new(Class::Authentication, error.to_string()) }
+}
+
+#[async_trait]
+impl Models for ConfiguredModels {
+    fn announce(&self, profile: Option<&str>) -> Option<String> {
+        self.choice(profile).ok()?.notice
+    }
+
+    async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
+        let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
+        let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
+        let provider = connect(&profile, key, &self.http)?;
+        let prices = profile.prices;
+        Ok(Chosen {
+            provider,
+            terms: ModelTerms {
+                model: profile.model,
+                max_output_tokens: profile.max_output_tokens,
+                temperature: profile.temperature,
+                top_p: profile.top_p,
+                effort: profile.effort,
+            },
+            profile: profile.name,
+            cost: Box::new(move |usage| prices.map(|prices| cost(prices, usage))),
+        })
+    }
+}
+
+/// US dollars of a call.
+#[expect(clippy::cast_precision_loss, reason = "token counts lie far below 2^52")]
+fn cost(prices: Prices, usage: Usage) -> f64 {
+    const PER_MILLION: f64 = 1e-6;
+    let fresh = usage.input.saturating_sub(usage.cached + usage.cache_write);
+    let parts = [
+        (fresh, prices.input),
+        (usage.cached, prices.cached),
+        (usage.cache_write, prices.cache_write),
+        (usage.output, prices.output),
+    ];
+    parts.iter().map(|(tokens, price)| *tokens as f64 * price * PER_MILLION).sum()
+}
+
+impl KeyDesk for ConfiguredModels {
+    fn lacks(&self) -> Vec<String> {
+        self.keys.lacks()
+    }
+
+    fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), protocol::RpcError> {
+        let keys = keys.into_iter().map(|(name, value)| (name, SecretString::from(value))).collect();
+        self.keys.offer(keys).map_err(|error| {
+            protocol::RpcError::new(protocol::ErrorKind::InvalidParams, error.to_string()).hint(error.hint())
+        })
+    }
+
+    fn knows(&self, profile: &str) -> bool {
+        self.choice(Some(profile)).is_ok()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.announce(None)
+    }
+}

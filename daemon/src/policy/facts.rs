@@ -1,0 +1,83 @@
+//! What a tool call would touch, found by its target before anything runs and handed to the judge as plain values.
+//!
+//! The judge never looks at the machine: whatever it has to know about paths, links, git's configuration or the
+//! sandbox stands here, is recorded with the call, and gives the same verdict when it is judged again.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything policy may know about one tool call.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Facts {
+    /// Name of the tool, as the model calls it.
+    pub tool: String,
+    /// Whether the call can change anything.
+    pub writes: bool,
+    /// The files the call names, resolved.
+    #[serde(default)]
+    pub paths: Vec<PathFact>,
+    /// The command line, for tools that run one.
+    #[serde(default)]
+    pub command: Option<CommandFact>,
+    /// The host the call talks to, for tools that reach the network.
+    #[serde(default)]
+    pub host: Option<String>,
+}
+
+/// One file or directory a call names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PathFact {
+    /// As the model wrote it.
+    pub shown: String,
+    /// Absolute, links followed as far as the path exists.
+    pub resolved: PathBuf,
+    pub inside: Inside,
+    pub access: Access,
+    /// The name is one that usually holds keys or passwords (`.env`, `id_rsa`, …).
+    pub secret: bool,
+    /// Lies in `.git` or `.agent`, where a write can make later commands run code.
+    pub protected: bool,
+}
+
+/// Where a resolved path lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inside {
+    /// In one of the session's roots.
+    Inside,
+    Outside,
+}
+
+/// What is done to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// A shell command line and what its target found out about it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CommandFact {
+    /// The command line, unchanged.
+    pub text: String,
+    /// Absolute directory it starts in.
+    pub cwd: PathBuf,
+    /// Absolute directories that count as the project.
+    pub roots: Vec<PathBuf>,
+    /// The user's home directory, if there is one.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
+    /// Existing files the words name, globs expanded and links resolved; the words to look at come from
+    /// [`operands`](super::shell::operands).
+    #[serde(default)]
+    pub operands: Vec<PathFact>,
+    /// Keys of the repository's own git configuration that make git run programs, e.g. `filter.x.clean`.
+    #[serde(default)]
+    pub git_config: Vec<String>,
+    /// Whether the read-only, no-network sandbox for commands that run unasked can be enforced. Without it commands
+    /// that read configuration or start programs ask.
+    #[serde(default)]
+    pub sandbox: bool,
+}

@@ -1,0 +1,111 @@
+//! Judging calls that run no command: file tools and tools that reach a host.
+
+use std::path::{Component, Path};
+
+use super::facts::{Access, Facts, Inside, PathFact};
+use super::mode::{Decision, Mode, Verdict};
+use super::rule::{Rule, RuleDecision};
+use super::{Policy, order};
+
+pub(super) fn judge_call(facts: &Facts, policy: &Policy<'_>) -> Verdict {
+    if let Some(path) = facts
+        .paths
+        .iter()
+        .find(|path| path.access == Access::Write && is_own_file(&path.resolved))
+    {
+        let reason = format!(
+            "{} belongs to agentd itself; change it with agentctl outside the session.",
+            path.shown
+        );
+        return Verdict::new(Decision::Blocked, reason);
+    }
+    if let Some(verdict) = by_rule(facts, policy.rules, RuleDecision::Deny) {
+        return verdict;
+    }
+    if let Some(verdict) = by_rule(facts, policy.rules, RuleDecision::Ask) {
+        return order::settle(verdict, policy.mode);
+    }
+    if let Some(verdict) = by_rule(facts, policy.rules, RuleDecision::Allow) {
+        return verdict;
+    }
+    if let Some(grant) = policy.grants.iter().find(|grant| grant.covers(facts)) {
+        return Verdict::new(Decision::Allow, "Allowed for this session.").by_rule(grant);
+    }
+    by_mode(facts, policy.mode)
+}
+
+fn by_rule(facts: &Facts, rules: &[Rule], decision: RuleDecision) -> Option<Verdict> {
+    let rule = rules
+        .iter()
+        .find(|rule| rule.decision == decision && rule.matches_call(facts))?;
+    Some(order::verdict_of(rule))
+}
+
+fn by_mode(facts: &Facts, mode: Mode) -> Verdict {
+    if mode == Mode::All {
+        return Verdict::new(Decision::Allow, "The mode allows everything.");
+    }
+    match concern(facts, mode) {
+        Some(reason) => order::settle(Verdict::new(Decision::Ask, reason), mode),
+        None => Verdict::new(
+            Decision::Allow,
+            if facts.writes {
+                "Edits inside the project are allowed."
+            } else {
+                "Reads inside the project only."
+            },
+        ),
+    }
+}
+
+/// Why a person should look at this call first; none if the mode lets it run.
+fn concern(facts: &Facts, mode: Mode) -> Option<String> {
+    if let Some(host) = &facts.host {
+        return Some(format!("It reaches {host} over the network."));
+    }
+    if let Some(reason) = facts.paths.iter().find_map(path_concern) {
+        return Some(reason);
+    }
+    let changes = facts.writes || facts.paths.iter().any(|path| path.access == Access::Write);
+    match (changes, mode) {
+        (false, _) => None,
+        (true, Mode::Edits) if !facts.paths.is_empty() => None,
+        (true, _) => Some(match facts.paths.first() {
+            Some(path) => format!("It changes {}.", path.shown),
+            None => format!("{} can change things.", facts.tool),
+        }),
+    }
+}
+
+fn path_concern(path: &PathFact) -> Option<String> {
+    if path.inside == Inside::Outside {
+        return Some(format!("{} is outside the project.", path.shown));
+    }
+    if path.secret {
+        return Some(format!("{} usually holds secrets.", path.shown));
+    }
+    if path.protected && path.access == Access::Write {
+        return Some(format!("A change of {} can make later commands run code.", path.shown));
+    }
+    None
+}
+
+/// Directories below which a directory `agentd` is the daemon's own (state, config, runtime, cache, data).
+const OWN_PARENTS: &[&str] = &[".config", "state", "share", ".cache", "run", "cache"];
+
+/// Whether a path lies in the daemon's own state, configuration or runtime directory.
+pub(super) fn is_own_file(path: &Path) -> bool {
+    let names: Vec<&str> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    names
+        .windows(2)
+        .any(|pair| matches!(pair, [parent, "agentd"] if OWN_PARENTS.contains(parent)))
+        || names
+            .windows(4)
+            .any(|four| matches!(four, ["run", "user", _, "agentd"]))
+}

@@ -1,0 +1,240 @@
+//! A model call runs or waits to be tried again: its reply, its failure, its interruption.
+
+use super::Plan;
+use crate::policy::{self, Policy, grant_for};
+use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
+use crate::session::wanted::ModelKey;
+use protocol::event::{
+    Action, ApprovalRequested, Choice, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
+    ToolRequested, TurnOutcome, TurnResumed, Verdict,
+};
+use protocol::{ApprovalId, By, CallId, ItemId};
+
+/// The first pause before a model call is tried again, in milliseconds; it doubles each time.
+const FIRST_PAUSE_MS: u64 = 1_000;
+
+/// The longest pause of our own choosing, in milliseconds.
+const LONGEST_PAUSE_MS: u64 = 30_000;
+
+/// All pauses of one step together, in milliseconds.
+const RETRYING_MS: u64 = 120_000;
+
+/// Resumes without a completed step before a turn is given up: its own call may be what kills the daemon.
+const MAX_LIVES: u32 = 3;
+
+/// Calls one reply may ask for; more are refused.
+const MAX_CALLS: usize = 64;
+
+impl Plan<'_> {
+    fn expects(&self, key: &ModelKey) -> bool {
+        let calling = crate::session::state::Stage::Calling { retry_at: None };
+        self.state.turn.as_ref().is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
+    }
+
+    pub(super) fn replied(&mut self, replied: Replied) {
+        if !self.expects(&replied.key) {
+            return;
+        }
+        if replied.pieces.is_empty() && replied.stop != protocol::Stop::PauseTurn {
+            return self.empty_reply(replied);
+        }
+        let Replied { key, pieces, stop, model, usage, cost, manifest } = replied;
+        let mut asked = Vec::new();
+        let mut calls = 0;
+        for piece in pieces {
+            match piece {
+                Piece::Item { index, item } => {
+                    let completed = ItemCompleted {
+                        item: ItemId::reply(key.seq, index),
+                        turn: key.turn.clone(),
+                        step: key.step,
+                        item_type: item.item_type,
+                        text: item.text,
+                        status: item.status,
+                    };
+                    self.emit_private(completed, item.private);
+                }
+                Piece::Call { index, call } => {
+                    asked.extend(self.request_call(&key, index, calls, *call));
+                    calls += 1;
+                }
+            }
+        }
+        let (turn, step, attempt) = (key.turn, key.step, key.attempt);
+        self.emit(StepCompleted { turn, step, attempt, stop, model, usage, cost, manifest });
+        for request in asked {
+            self.emit(request);
+        }
+        self.advance();
+    }
+
+    fn empty_reply(&mut self, replied: Replied) {
+        let first = self.state.turn.as_ref().is_some_and(|turn| turn.failures == 0);
+        self.failed(Failed {
+            key: replied.key,
+            error: Reason {
+                kind: "empty_reply".to_owned(),
+                message: format!("the model {} answered with nothing", replied.model.model),
+                hint: Some("say it in other words, or try another model".to_owned()),
+            },
+            retry: if first { Retry::After(None) } else { Retry::Never },
+            usage: replied.usage,
+        });
+    }
+
+    /// Records the call with its verdict; answers the approval to be asked for.
+    fn request_call(&mut self, key: &ModelKey, index: usize, nth: usize, call: RequestedCall) -> Option<ApprovalRequested> {
+        let id = CallId::at(self.state.seq.next());
+        let (inspected, argument_error) = match call.inspected {
+            Ok(_) if nth >= MAX_CALLS => (None, Some(format!("at most {MAX_CALLS} calls are taken from one reply"))),
+            Ok(inspected) => (Some(inspected), None),
+            Err(error) => (None, Some(error)),
+        };
+        let judged = inspected.as_ref().map(|inspected| {
+            let policy = Policy {
+                mode: self.state.mode(),
+                rules: self.context.rules,
+                grants: &self.state.grants,
+                builtin_allow: true,
+            };
+            policy::judge(&inspected.facts, &policy)
+        });
+        let mut action = inspected.as_ref().map(|inspected| inspected.action.clone()).unwrap_or_default();
+        let verdict = match judged {
+            Some(judged) => {
+                action.parts.clone_from(&judged.parts);
+                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule }
+            }
+            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None },
+        };
+        if let Some(error) = &argument_error {
+            self.refusals.insert(id.clone(), (ToolOutcome::Error, error.clone()));
+        } else if verdict.decision > Decision::Ask {
+            self.refusals.insert(id.clone(), (ToolOutcome::Denied, format!("Not run: {}", verdict.reason)));
+        }
+        let digest = inspected.as_ref().map(|inspected| inspected.digest.clone());
+        let request = inspected.as_ref().filter(|_| verdict.decision == Decision::Ask).map(|inspected| {
+            let grant = grant_for(&inspected.facts);
+            ApprovalRequested {
+                approval: ApprovalId((self.context.new_id)()),
+                call: Some(id.clone()),
+                turn: key.turn.clone(),
+                digest: inspected.digest.clone(),
+                tool: Some(call.tool.clone()),
+                action: action.clone(),
+                reason: verdict.reason.clone(),
+                choices: choices(grant.is_some()),
+                rule: grant.as_ref().map(ToString::to_string),
+                grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
+            }
+        });
+        let requested = ToolRequested {
+            call: id,
+            turn: key.turn.clone(),
+            step: key.step,
+            index: u32::try_from(nth).unwrap_or(u32::MAX),
+            item: ItemId::reply(key.seq, index),
+            tool: call.tool,
+            provider_call_id: call.provider_call_id,
+            arguments: call.arguments,
+            argument_error,
+            writes: inspected.as_ref().is_some_and(|inspected| inspected.writes),
+            verdict,
+            action,
+            digest,
+        };
+        self.emit_private(requested, call.private);
+        request
+    }
+
+    /// Asks whether the turn may go on beyond its steps.
+    pub(super) fn ask_to_go_on(&mut self) {
+        let Some(turn) = &self.state.turn else { return };
+        let request = ApprovalRequested {
+            approval: ApprovalId((self.context.new_id)()),
+            call: None,
+            turn: turn.id.clone(),
+            digest: format!("go-on-{}-{}", turn.id, turn.step),
+            tool: None,
+            action: Action::default(),
+            reason: format!("the turn has taken {} steps; go on?", turn.step),
+            choices: choices(false),
+            rule: None,
+            grant: None,
+        };
+        self.emit(request);
+    }
+
+    pub(super) fn failed(&mut self, failed: Failed) {
+        if !self.expects(&failed.key) {
+            return;
+        }
+        let retry_at = self.pause_ms(failed.retry).map(|pause| self.context.at.plus_ms(pause));
+        let (turn, step, attempt) = (failed.key.turn, failed.key.step, failed.key.attempt);
+        let error = failed.error.clone();
+        self.emit(StepFailed { turn, step, attempt, error, retry_at, usage: failed.usage });
+        if retry_at.is_none() {
+            self.end(TurnOutcome::Failed, Some(failed.error));
+        }
+    }
+
+    /// How long to wait before the next try; `None`: there is none.
+    fn pause_ms(&self, retry: Retry) -> Option<u64> {
+        let (turn, Retry::After(asked)) = (self.state.turn.as_ref()?, retry) else { return None };
+        if turn.failures >= self.context.retries {
+            return None;
+        }
+        let doubled = FIRST_PAUSE_MS.saturating_mul(1 << turn.failures.min(10)).min(LONGEST_PAUSE_MS);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 30 s")]
+        let own = (doubled as f64 * (0.5 + self.context.jitter / 2.0)) as u64;
+        let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
+        let pause = own.max(asked);
+        let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
+        let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
+        (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
+    }
+
+    pub(super) fn retry(&mut self) {
+        if let Some((step, attempt)) = self.state.turn.as_ref().map(|turn| (turn.step, turn.attempt)) {
+            self.start_step(step, attempt + 1);
+        }
+    }
+
+    /// Ends the turn in the middle of a reply; what was shown is recorded as it was.
+    pub(super) fn cut_reply(&mut self, outcome: TurnOutcome, by: By) {
+        let Some((turn, step, step_seq)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.step, turn.step_seq))
+        else {
+            return;
+        };
+        for (index, item_type, text) in self.context.shown.clone() {
+            if text.is_empty() {
+                continue;
+            }
+            let (item, turn, status) = (ItemId::reply(step_seq, index), turn.clone(), ItemStatus::Interrupted);
+            self.emit(ItemCompleted { item, turn, step, item_type, text, status });
+        }
+        self.end_by(outcome, None, Some(&by));
+    }
+
+    /// A turn from an earlier life goes on.
+    pub(super) fn resume(&mut self) {
+        let Some((turn, lives)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.lives)) else { return };
+        self.emit(TurnResumed { turn, lives: lives + 1, reason: "restart".to_owned() });
+        self.lose_running();
+        let Some(turn) = &self.state.turn else { return };
+        if !matches!(turn.stage, crate::session::state::Stage::Calling { .. }) {
+            return self.advance();
+        }
+        if lives >= MAX_LIVES {
+            let message = format!("the daemon ended {lives} times during this model call");
+            let hint = Some("look at the daemon's log, then send the input again".to_owned());
+            return self.end(TurnOutcome::Failed, Some(Reason { kind: "gave_up".to_owned(), message, hint }));
+        }
+        let (step, attempt) = (turn.step, turn.attempt);
+        self.start_step(step, attempt + 1);
+    }
+}
+
+fn choices(session: bool) -> Vec<Choice> {
+    if session { vec![Choice::Once, Choice::Session, Choice::Deny] } else { vec![Choice::Once, Choice::Deny] }
+}

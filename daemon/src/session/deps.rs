@@ -1,0 +1,64 @@
+//! What sessions share: the log, the tools, the models, the limits.
+
+use super::effect::model::Models;
+use super::live::Presence;
+use crate::log::EventLog;
+use crate::policy::Rule;
+use crate::tool::{GuardPlan, Tool};
+use protocol::Time;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Shared by all sessions of a daemon.
+pub(crate) struct Deps {
+    pub(crate) log: EventLog,
+    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) rules: Arc<[Rule]>,
+    pub(crate) guard: GuardPlan,
+    /// Clients that answer approvals of every session.
+    pub(crate) answerers: Arc<Presence>,
+    pub(crate) tuning: Tuning,
+    /// Makes the environment of commands from that of a client.
+    pub(crate) environment: Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>,
+    /// Directories no tool may touch.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// The machine's clock.
+    pub(crate) wall: fn() -> Time,
+}
+
+/// Times and bounds that tests set otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Tuning {
+    /// How often a model call is tried again.
+    pub(crate) retries: u32,
+    /// Idle time after which a session leaves memory.
+    pub(crate) passivate_after: Duration,
+    /// A turn whose last event is older waits for somebody to resume it.
+    pub(crate) park_after: Duration,
+    /// Whether turns of an earlier life go on by themselves.
+    pub(crate) resume: Resume,
+    /// After a restart retries and unattended approvals wait at least so long, so that people can come back.
+    pub(crate) grace: Duration,
+}
+
+/// Whether turns of an earlier life go on by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resume {
+    Auto,
+    Off,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            retries: 4,
+            passivate_after: Duration::from_secs(5 * 60),
+            park_after: Duration::from_secs(15 * 60),
+            resume: Resume::Auto,
+            grace: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! One model call: choose the model, read the history, build the request, stream the reply, and let each tool look at the call it is
+//! asked for.
+
+use crate::context::assemble::{Audience, ModelTerms, assemble};
+use crate::context::history::History;
+use crate::context::prompt::Surroundings;
+use crate::log::{EventLog, SessionKey};
+use crate::provider::{ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
+use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry};
+use crate::session::live::Feed;
+use crate::session::wanted::ModelKey;
+use crate::tool::{Place, Tool};
+use async_trait::async_trait;
+use protocol::event::{ItemStatus, ItemType, ModelRef, Reason};
+use protocol::frame::{OpenType, Stream};
+use protocol::{Event, ItemId, Time, Usage};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The models a session can be answered by.
+#[async_trait]
+pub(crate) trait Models: Send + Sync {
+    /// What is to be said before content goes to a model that nobody named; `None` when a person named it.
+    fn announce(&self, profile: Option<&str>) -> Option<String>;
+
+    /// The model of `profile`, or the one chosen when none is named.
+    async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError>;
+}
+
+/// A model to call.
+pub(crate) struct Chosen {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) profile: String,
+    pub(crate) terms: ModelTerms,
+    /// What a call of this usage costs, in US dollars.
+    pub(crate) cost: Box<dyn Fn(Usage) -> Option<f64> + Send + Sync>,
+}
+
+/// All a model call needs.
+pub(crate) struct ModelCall {
+    pub(crate) key: ModelKey,
+    pub(crate) profile: Option<String>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) log: EventLog,
+    pub(crate) session: SessionKey,
+    pub(crate) history: History,
+    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    pub(crate) place: Result<Place, String>,
+    pub(crate) cwd: String,
+    pub(crate) root: String,
+    pub(crate) turn_started_at: Time,
+    pub(crate) audience: Audience,
+    pub(crate) feed: Arc<Feed>,
+}
+
+/// How it ended, with the history as far as it was read.
+pub(crate) struct ModelEnd {
+    pub(crate) result: Result<Replied, Failed>,
+    pub(crate) history: History,
+}
+
+impl ModelCall {
+    /// Makes the call.
+    pub(crate) async fn run(mut self) -> ModelEnd {
+        let result = match self.reply().await {
+            Ok(replied) => Ok(replied),
+            Err(error) => Err(failed(self.key.clone(), error)),
+        };
+        ModelEnd { result, history: self.history }
+    }
+
+    async fn reply(&mut self) -> Result<Replied, ModelError> {
+        let chosen = self.models.choose(self.profile.as_deref()).await?;
+        self.read_history().await?;
+        let origin = chosen.provider.origin();
+        let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
+        let surroundings = Surroundings { cwd: &self.cwd, root: &self.root, at: self.turn_started_at };
+        let (request, manifest) =
+            assemble(&self.history, surroundings, specs, chosen.terms.clone(), &origin, self.audience);
+        let mut sink = FeedSink { feed: Arc::clone(&self.feed), key: self.key.clone() };
+        let reply = chosen.provider.call(&request, &mut sink).await?;
+        let ModelReply { items, stop, usage, model, .. } = reply;
+        let model = ModelRef {
+            profile: chosen.profile.clone(),
+            model: model.unwrap_or_else(|| request.model.clone()),
+            origin: origin.0,
+        };
+        let mut pieces = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            pieces.push(self.piece(index, item).await);
+        }
+        let cost = usage.and_then(|usage| (chosen.cost)(usage));
+        Ok(Replied { key: self.key.clone(), pieces, stop, model, usage, cost, manifest })
+    }
+
+    /// Brings the history up to the `step.started` that asked for this call.
+    async fn read_history(&mut self) -> Result<(), ModelError> {
+        let to = self.key.seq;
+        while self.history.through < to {
+            let rows = self.log.read(self.session, self.history.through.0, crate::log::PAGE_ROWS).await;
+            let rows = rows.map_err(|error| ModelError::new(crate::provider::Class::Server, error.to_string()))?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                let private = row.private.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+                let seq = protocol::Seq(row.seq);
+                match Event::parse(&row.kind, &row.body) {
+                    Ok(Some(event)) => self.history.take(seq, event, private),
+                    _ => self.history.through = seq,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn piece(&self, index: usize, item: ReplyItem) -> Piece {
+        let whole = |item_type, text, private| Piece::Item {
+            index,
+            item: Item { item_type, text, status: ItemStatus::Whole, private },
+        };
+        match item {
+            ReplyItem::Text { text, private } => whole(ItemType::Text, text, private),
+            ReplyItem::Reasoning { text, private } => whole(ItemType::Reasoning, text, private),
+            ReplyItem::Refusal { text } => whole(ItemType::Refusal, text, None),
+            ReplyItem::Opaque { private } => whole(ItemType::Opaque, String::new(), Some(private)),
+            ReplyItem::Call(call) => Piece::Call { index, call: Box::new(self.inspect(call).await) },
+        }
+    }
+
+    async fn inspect(&self, call: ToolCall) -> RequestedCall {
+        let ToolCall { provider_call_id, name, arguments, private } = call;
+        let (arguments, inspected) = match arguments {
+            Err(bad) => (Value::String(bad.raw), Err(bad.message)),
+            Ok(arguments) => {
+                let arguments = Value::Object(arguments);
+                let inspected = self.look(&name, &arguments).await;
+                (arguments, inspected)
+            }
+        };
+        RequestedCall { tool: name, provider_call_id, arguments, private, inspected }
+    }
+
+    async fn look(&self, name: &str, arguments: &Value) -> Result<Inspected, String> {
+        let Some(tool) = self.tools.iter().find(|tool| tool.spec().name == name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name).collect();
+            return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
+        };
+        let place = self.place.as_ref().map_err(Clone::clone)?;
+        let inspected = tool.inspect(arguments, place).await.map_err(|error| error.to_string())?;
+        Ok(Inspected {
+            facts: inspected.facts,
+            action: protocol::event::Action {
+                command: inspected.action.command,
+                parts: Vec::new(),
+                diff: inspected.action.diff,
+                path: inspected.action.path,
+                host: inspected.action.host,
+            },
+            digest: inspected.digest,
+            writes: inspected.writes,
+        })
+    }
+}
+
+fn tool_spec(tool: &dyn Tool) -> ToolSpec {
+    let spec = tool.spec();
+    ToolSpec { name: spec.name.to_owned(), description: spec.description.clone(), schema: spec.schema.clone() }
+}
+
+fn failed(key: ModelKey, error: ModelError) -> Failed {
+    let retry = if error.class.retryable() { Retry::After(error.retry_after) } else { Retry::Never };
+    let kind = error.class.as_str().to_owned();
+    Failed { key, error: Reason { kind, message: error.message, hint: error.hint }, retry, usage: error.usage }
+}
+
+/// Shows the reply in the feed while it comes.
+struct FeedSink {
+    feed: Arc<Feed>,
+    key: ModelKey,
+}
+
+impl Sink for FeedSink {
+    fn open(&mut self, index: usize, kind: ItemKind) {
+        let (item_type, stream, tool) = match kind {
+            ItemKind::Text => (OpenType::Text, Stream::Text, None),
+            ItemKind::Reasoning => (OpenType::Reasoning, Stream::Text, None),
+            ItemKind::Refusal => (OpenType::Refusal, Stream::Text, None),
+            ItemKind::Opaque => (OpenType::Opaque, Stream::Text, None),
+            ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(name)),
+        };
+        self.feed.open(ItemId::reply(self.key.seq, index), index, item_type, stream, tool);
+    }
+
+    fn push(&mut self, index: usize, text: &str) {
+        self.feed.push(index, text);
+    }
+}

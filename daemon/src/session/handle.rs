@@ -1,0 +1,96 @@
+//! What the rest of the daemon holds of a session: its mailbox, what it shows, who is there.
+
+use super::input::Send;
+use super::live::{Live, Presence, Publisher};
+use protocol::event::{Choice, SessionChanged};
+use protocol::method::{Answered, Interrupted, Sent};
+use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, SessionId, TurnId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Requests that may wait for a session; beyond it clients are told to come again.
+pub(crate) const MAILBOX: usize = 64;
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, RpcError>>;
+
+/// What a client asks of a session.
+pub(crate) enum Message {
+    Send(Box<Send>, Reply<Sent>),
+    CancelInput(InputId, By, Reply<()>),
+    ResumeQueue(By, Reply<()>),
+    Interrupt(Option<TurnId>, By, Reply<Interrupted>),
+    Answer(Box<AnswerRequest>, Reply<Answered>),
+    Change(Box<SessionChanged>, Reply<()>),
+    /// The environment of the client that attached, for commands of later turns.
+    Refresh(BTreeMap<String, String>, By),
+    ResumeTurn(By, Reply<()>),
+    /// Ends the actor: the daemon stops, or the session is deleted.
+    Close(Reply<()>),
+}
+
+/// An answer to an approval, as it came.
+pub(crate) struct AnswerRequest {
+    pub(crate) id: ApprovalId,
+    pub(crate) digest: String,
+    pub(crate) decision: Choice,
+    pub(crate) feedback: Option<String>,
+    pub(crate) by: By,
+}
+
+/// A session that lives. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    pub(crate) session: SessionId,
+    mailbox: mpsc::Sender<Message>,
+    publisher: Publisher,
+    pub(crate) presence: Arc<Presence>,
+}
+
+/// The session's actor is gone; opening it again starts another.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+impl Handle {
+    pub(crate) fn new(
+        session: SessionId,
+        mailbox: mpsc::Sender<Message>,
+        publisher: Publisher,
+        presence: Arc<Presence>,
+    ) -> Self {
+        Self { session, mailbox, publisher, presence }
+    }
+
+    /// Whether its actor takes requests.
+    pub(crate) fn alive(&self) -> bool {
+        !self.mailbox.is_closed()
+    }
+
+    /// What it shows.
+    pub(crate) fn live(&self) -> watch::Receiver<Arc<Live>> {
+        self.publisher.subscribe()
+    }
+
+    /// Puts a request into the mailbox without waiting for an answer.
+    pub(crate) fn tell(&self, message: Message) -> Result<(), Tell> {
+        self.mailbox.try_send(message).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => Tell::Busy(busy()),
+            mpsc::error::TrySendError::Closed(_) => Tell::Gone,
+        })
+    }
+}
+
+/// Why a request was not taken.
+#[derive(Debug)]
+pub(crate) enum Tell {
+    Busy(RpcError),
+    Gone,
+}
+
+/// The answer when a queue is full.
+pub(crate) fn busy() -> RpcError {
+    RpcError::new(ErrorKind::Busy, "the session has too many requests waiting")
+        .hint("try again in a moment")
+        .with("retry_after_ms", 200)
+}

@@ -1,0 +1,162 @@
+//! Everything that can wake a session: what clients ask, how effects end, what time brings. One closed enum; whatever a decision
+//! needs beside the state stands in the input or in its context.
+
+use super::wanted::ModelKey;
+use crate::policy::{Facts, Grant, Rule};
+use crate::tool::Outcome;
+use protocol::event::{
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TurnOutcome,
+};
+use protocol::{ApprovalId, By, CallId, Content, InputId, Mode, Stop, Time, TurnId, Unattended, Usage};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What woke the session.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    Send(Send),
+    CancelInput { input_id: InputId, by: By },
+    ResumeQueue { by: By },
+    Interrupt { turn: Option<TurnId>, by: By },
+    Answer(Box<Answer>),
+    Change(Box<protocol::event::SessionChanged>),
+    /// A new environment for commands, only between turns.
+    Refresh { environment: BTreeMap<String, String>, by: By },
+    ModelReplied(Box<Replied>),
+    ModelFailed(Box<Failed>),
+    ToolEnded(Box<ToolEnd>),
+    /// The earliest deadline of the state is over.
+    Deadline,
+    /// Nobody who could answer was there for as long as the policy waits.
+    Unattended,
+    /// The log was read after a start of the daemon, or after a failed append.
+    Restarted,
+}
+
+/// An input of a person or script.
+#[derive(Debug, Clone)]
+pub(crate) struct Send {
+    pub(crate) input_id: InputId,
+    pub(crate) content: Vec<Content>,
+    pub(crate) delivery: Delivery,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) unattended: Option<Unattended>,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) interactive: bool,
+    pub(crate) by: By,
+}
+
+/// An answer to an approval that waits.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) approval: ApprovalId,
+    pub(crate) decision: Choice,
+    pub(crate) feedback: Option<String>,
+    /// The request as it was recorded: it holds the allowance that `session` makes.
+    pub(crate) request: ApprovalRequested,
+    pub(crate) by: By,
+}
+
+/// A model call's whole reply.
+#[derive(Debug, Clone)]
+pub(crate) struct Replied {
+    pub(crate) key: ModelKey,
+    /// In reply order.
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) stop: Stop,
+    pub(crate) model: ModelRef,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) cost: Option<f64>,
+    pub(crate) manifest: Manifest,
+}
+
+/// A piece of a reply.
+#[derive(Debug, Clone)]
+pub(crate) enum Piece {
+    Item { index: usize, item: Item },
+    Call { index: usize, call: Box<RequestedCall> },
+}
+
+/// Text, reasoning and the like.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) item_type: ItemType,
+    pub(crate) text: String,
+    pub(crate) status: ItemStatus,
+    /// What the provider wants back.
+    pub(crate) private: Option<Value>,
+}
+
+/// A call as the model asked for it, with what its tool found out about it.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestedCall {
+    pub(crate) tool: String,
+    pub(crate) provider_call_id: String,
+    pub(crate) arguments: Value,
+    pub(crate) private: Option<Value>,
+    /// What the call would do, or what is wrong with its arguments.
+    pub(crate) inspected: Result<Inspected, String>,
+}
+
+/// What a call would do.
+#[derive(Debug, Clone)]
+pub(crate) struct Inspected {
+    pub(crate) facts: Facts,
+    pub(crate) action: Action,
+    pub(crate) digest: String,
+    pub(crate) writes: bool,
+}
+
+/// A model call that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Failed {
+    pub(crate) key: ModelKey,
+    pub(crate) error: Reason,
+    pub(crate) retry: Retry,
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Whether trying again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    Never,
+    /// Not before this much time, if the provider said so.
+    After(Option<Duration>),
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolEnd {
+    pub(crate) call: CallId,
+    pub(crate) outcome: Outcome,
+    pub(crate) output: String,
+    pub(crate) images: Vec<Content>,
+    pub(crate) blob: Option<BlobRef>,
+    pub(crate) diff: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: u64,
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+/// What a decision may look at beside state and input.
+pub(crate) struct Context<'a> {
+    /// The session's clock: never before the state's last event.
+    pub(crate) at: Time,
+    /// Makes ids of approvals.
+    pub(crate) new_id: &'a dyn Fn() -> String,
+    /// Between 0 and 1, for the jitter of retries.
+    pub(crate) jitter: f64,
+    /// How often a model call is tried again.
+    pub(crate) retries: u32,
+    pub(crate) rules: &'a [Rule],
+    /// What the running model call has shown so far, by place in the reply.
+    pub(crate) shown: Vec<(usize, ItemType, String)>,
+    /// What is to be said about the model that would be chosen now, if no person named it.
+    pub(crate) announce: Option<String>,
+}
+
+/// The allowance in a request, as the policy reads it.
+pub(crate) fn grant_of(request: &ApprovalRequested) -> Option<Grant> {
+    request.grant.as_ref().and_then(|grant| serde_json::from_value(grant.clone()).ok())
+}

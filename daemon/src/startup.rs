@@ -1,0 +1,234 @@
+//! Becoming the one daemon of a state directory: the lock, the token, the log file, and detaching from whoever started it.
+
+use crate::api::ListenError;
+use crate::log::LogError;
+use protocol::place::{self, LockFile, PlaceError};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Days of logs that are kept.
+const LOG_FILES: usize = 7;
+
+/// How long a start waits for a daemon that another start has begun.
+const OTHER_START: Duration = Duration::from_secs(30);
+
+/// What a detached daemon says when clients can connect.
+const READY: &str = "ready";
+
+/// Why a daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Listen(#[from] ListenErrorShown),
+    #[error("{what} {}: {error}", path.display())]
+    File { what: &'static str, path: PathBuf, error: io::Error },
+    #[error("agentd runs already, as pid {pid}\nhint: agentctl daemon status")]
+    Runs { pid: i32 },
+    #[error("{0}")]
+    Detached(String),
+}
+
+/// A listener's error for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ListenErrorShown(String);
+
+impl From<ListenError> for StartError {
+    fn from(error: ListenError) -> Self {
+        Self::Listen(ListenErrorShown(error.to_string()))
+    }
+}
+
+/// The state directory, held by this process alone.
+#[derive(Debug)]
+pub struct Claim {
+    pub(crate) state_dir: PathBuf,
+    pub(crate) socket: PathBuf,
+    pub(crate) token: String,
+    /// Locked for as long as this process lives. Never unlinked: a lock on a file that is gone holds nobody off.
+    lock: File,
+}
+
+/// Makes `path` and its parents, private to the user.
+fn private_dir(path: &Path) -> Result<(), StartError> {
+    let fail = |error| StartError::File { what: "cannot make the directory", path: path.to_owned(), error };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(fail)
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Takes the state directory.
+///
+/// # Errors
+/// `Runs` when another daemon has it; a directory or file that cannot be made.
+pub fn claim() -> Result<Claim, StartError> {
+    let (state_dir, socket) = (place::state_dir()?, place::socket()?);
+    private_dir(&state_dir)?;
+    let path = LockFile::path(&state_dir);
+    let fail = |error: io::Error| StartError::File { what: "cannot lock", path: path.clone(), error };
+    let lock = open_private(&path).map_err(fail)?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Claim { token: new_token().map_err(fail)?, state_dir, socket, lock }),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StartError::Runs { pid: running(&path).map_or(0, |found| found.pid) }),
+        Err(errno) => Err(fail(errno.into())),
+    }
+}
+
+fn running(lock: &Path) -> Option<LockFile> {
+    LockFile::parse(&std::fs::read_to_string(lock).ok()?)
+}
+
+fn new_token() -> io::Result<String> {
+    let mut random = [0_u8; 32];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(crate::context::assemble::hex(&random))
+}
+
+impl Claim {
+    /// The state directory.
+    pub fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    /// Writes the token and says in the lock file where this daemon listens.
+    pub(crate) fn announce(&self) -> Result<(), StartError> {
+        let path = place::token_file(&self.state_dir);
+        let fail = |path: PathBuf| move |error| StartError::File { what: "cannot write", path, error };
+        replace(&path, &self.token).map_err(fail(path.clone()))?;
+        let text = LockFile {
+            pid: i32::try_from(std::process::id()).unwrap_or(0),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            socket: self.socket.clone(),
+        };
+        let write = |mut lock: &File| {
+            lock.set_len(0)?;
+            lock.rewind()?;
+            lock.write_all(text.text().as_bytes())
+        };
+        write(&self.lock).map_err(fail(LockFile::path(&self.state_dir)))
+    }
+}
+
+/// Replaces a private file in one step, so that no reader sees half of it.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let _ = std::fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&temporary, path)
+}
+
+/// Logs to a file a day in the state directory, the newest seven kept.
+///
+/// # Errors
+/// When the directory cannot be made or written.
+pub fn start_logging(state_dir: &Path) -> Result<tracing_appender::non_blocking::WorkerGuard, StartError> {
+    use tracing_subscriber::EnvFilter;
+    let directory = state_dir.join("log");
+    private_dir(&directory)?;
+    let files = tracing_appender::rolling::Builder::new()
+        .rotation(tracing_appender::rolling::Rotation::DAILY)
+        .filename_prefix("agentd")
+        .filename_suffix("log")
+        .max_log_files(LOG_FILES)
+        .build(&directory)
+        .map_err(|error| StartError::File { what: "cannot log to", path: directory, error: io::Error::other(error) })?;
+    let (writer, guard) = tracing_appender::non_blocking(files);
+    let wanted = std::env::var("AGENTD_LOG").unwrap_or_else(|_| "info".to_owned());
+    // What these crates say below `info` can hold headers, and so keys.
+    let capped = ["hyper", "hyper_util", "h2", "reqwest", "rustls"].iter().fold(wanted, |filter, target| format!("{filter},{target}=info"));
+    let filter = EnvFilter::try_new(capped).unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false).init();
+    Ok(guard)
+}
+
+/// Starts a daemon that outlives the caller, and waits until clients can connect to it. Well too if one runs already.
+///
+/// # Errors
+/// The reason that the daemon gave.
+pub fn detach() -> Result<(), StartError> {
+    match run_detached() {
+        Err(StartError::Runs { .. }) => wait_for_other(),
+        started => started,
+    }
+}
+
+fn run_detached() -> Result<(), StartError> {
+    // Found out here first, so that the usual race costs no process.
+    drop(claim()?);
+    let fail = |error| StartError::File { what: "cannot start", path: "/proc/self/exe".into(), error };
+    let exe = std::env::current_exe().map_err(fail)?;
+    let mut child = Command::new(exe)
+        .args(["run", "--detached"])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(fail)?;
+    let mut said = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        stdout.read_to_string(&mut said).map_err(fail)?;
+    }
+    if said.trim() == READY {
+        return Ok(());
+    }
+    let mut reason = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        stderr.read_to_string(&mut reason).map_err(fail)?;
+    }
+    child.wait().map_err(fail)?;
+    if reason.contains("agentd runs already") {
+        return Err(StartError::Runs { pid: 0 });
+    }
+    Err(StartError::Detached(reason.trim().trim_start_matches("error: ").to_owned()))
+}
+
+/// Another start was first: its daemon is ready when its socket takes connections.
+fn wait_for_other() -> Result<(), StartError> {
+    let begun = Instant::now();
+    let state_dir = place::state_dir()?;
+    loop {
+        let found = running(&LockFile::path(&state_dir));
+        if found.is_some_and(|found| std::os::unix::net::UnixStream::connect(found.socket).is_ok()) {
+            return Ok(());
+        }
+        if begun.elapsed() > OTHER_START {
+            return Err(StartError::Detached("another start of agentd does not get ready\nhint: agentctl daemon logs".to_owned()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The detached daemon's own first step: away from the terminal of whoever started it.
+///
+/// # Errors
+/// When the system refuses a session of its own.
+pub fn leave_terminal() -> io::Result<()> {
+    rustix::process::setsid()?;
+    // SAFETY: nothing in this process has opened a descriptor above 2 yet that it means to use.
+    let closed = unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Tells the waiting start that clients can connect, and lets go of its pipes.
+pub fn say_ready() {
+    // The starter may be gone; the daemon lives on all the same.
+    let _ = writeln!(io::stdout(), "{READY}");
+    if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}

@@ -1,0 +1,252 @@
+//! Running a shell command through the guard, from the daemon's side: start it, read what it says, end it.
+//!
+//! The [`Running`] value owns the control pipe: dropping it, also by the daemon's death, kills the command and all it
+//! started. See [`super::guard`] for the other end.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::Instant;
+
+use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
+use super::orphans::{self, Registration};
+use super::resolve::Resolved;
+use super::{Target, TargetError, harden, lock};
+
+/// Bytes read from a command at once: what a pipe holds.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Bytes of a guard's report; it is one short line.
+const REPORT_LIMIT_BYTES: usize = 4096;
+
+/// How long output may still come after the guard reported: only what is in the pipe already, unless a process that cannot
+/// be killed holds it.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+
+/// How long an ended guard may take to disappear before it is left to the runtime's reaper.
+const REAP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Where bash is before PATH is asked, and where a plain shell is when there is none.
+const BASH_PLACES: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
+const SH: &str = "/bin/sh";
+
+/// How commands are started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardPlan {
+    /// The `agentd` executable: `/proc/self/exe` in the daemon, so that an upgrade on disk changes nothing.
+    pub exe: PathBuf,
+    /// The daemon's state directory; guards hold a lock in it while they live.
+    pub state_dir: PathBuf,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Running {
+    control: ChildStdin,
+    output: Option<ChildStdout>,
+    report_pipe: Option<ChildStderr>,
+    report: Vec<u8>,
+    drain_until: Option<Instant>,
+    guard: Child,
+    _registration: Registration,
+}
+
+/// What a running command does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEvent {
+    /// It wrote this, to its output or its error, in order.
+    Output(Vec<u8>),
+    /// It and everything it started are gone.
+    Ended(CommandEnd),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEnd {
+    /// With an exit code.
+    Exited(i32),
+    /// By a signal of this number.
+    Signalled(i32),
+    /// It could not be started, or was lost together with its guard; the text says why.
+    Failed(String),
+}
+
+impl Target {
+    /// Starts `command` with bash (sh where there is none) in `cwd`, with the session's environment, its error joined to
+    /// its output and nothing to read.
+    ///
+    /// # Errors
+    /// `cwd` is no directory or the guard cannot be started.
+    pub fn start_command(&self, plan: &GuardPlan, command: &str, cwd: &Resolved) -> Result<Running, TargetError> {
+        let inherited = harden::inherited();
+        let order = Order {
+            lock: lock::lock_path(&plan.state_dir),
+            cwd: cwd.path.clone(),
+            cwd_id: self.directory_id(cwd)?,
+            umask: inherited.umask,
+            nofile_soft: inherited.nofile_soft,
+            line: shell_line(self.environment().get("PATH").map(String::as_str), command),
+        };
+        let mut guard = tokio::process::Command::new(&plan.exe);
+        guard.arg(EXEC_GUARD).args(order.to_arguments());
+        guard.env_clear().envs(self.environment());
+        guard
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let start = || {
+            let child = guard.spawn()?;
+            let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
+            Ok((child, pid))
+        };
+        let failed = |source| TargetError::Io {
+            path: "starting a command".into(),
+            source,
+        };
+        let (mut child, registration) = orphans::register(start).map_err(failed)?;
+        let (Some(control), output, report_pipe) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(io::Error::other("the guard has no pipes")));
+        };
+        Ok(Running {
+            control,
+            output,
+            report_pipe,
+            report: Vec::new(),
+            drain_until: None,
+            guard: child,
+            _registration: registration,
+        })
+    }
+}
+
+impl Running {
+    /// What happens next; after [`CommandEvent::Ended`] nothing does. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> CommandEvent {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut line = [0; 256];
+        while self.output.is_some() || self.report_pipe.is_some() {
+            tokio::select! {
+                biased;
+                read = read(&mut self.output, &mut chunk) => match read {
+                    0 => self.output = None,
+                    length => {
+                        chunk.truncate(length);
+                        return CommandEvent::Output(chunk);
+                    }
+                },
+                read = read(&mut self.report_pipe, &mut line) => self.reported(line.get(..read).unwrap_or_default()),
+                () = until(self.drain_until) => self.output = None,
+            }
+        }
+        CommandEvent::Ended(self.end().await)
+    }
+
+    /// Asks the command's process group to end.
+    pub async fn terminate(&mut self) {
+        // A guard that is gone has ended its command.
+        let _ = self.control.write_all(&[TERMINATE]).await;
+    }
+
+    /// Kills the command and everything below it.
+    pub async fn kill(&mut self) {
+        let _ = self.control.write_all(&[KILL]).await;
+    }
+
+    /// Kills the guard itself, where it no longer obeys; what is below it is killed too.
+    pub async fn force(&mut self) {
+        let _ = self.guard.start_kill();
+    }
+
+    /// Takes a piece of the report. Its line end counts as its end: a guard may have to outlive it.
+    fn reported(&mut self, piece: &[u8]) {
+        self.report.extend_from_slice(piece);
+        if piece.is_empty() || piece.contains(&b'\n') || self.report.len() > REPORT_LIMIT_BYTES {
+            self.report_pipe = None;
+            self.drain_until = Some(Instant::now() + DRAIN_LIMIT);
+        }
+    }
+
+    async fn end(&mut self) -> CommandEnd {
+        let end = parse_report(&String::from_utf8_lossy(&self.report));
+        // The runtime's reaper takes what does not end in time.
+        let _ = tokio::time::timeout(REAP_LIMIT, self.guard.wait()).await;
+        let lost = || CommandEnd::Failed("the command's guard was killed, and the command with it".into());
+        if end.is_none() {
+            // A sweep that panics has killed less than it could; the next one goes on.
+            let _ = tokio::task::spawn_blocking(orphans::sweep).await;
+        }
+        end.unwrap_or_else(lost)
+    }
+}
+
+async fn read(pipe: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
+    match pipe {
+        // A pipe that cannot be read has nothing more to say.
+        Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn parse_report(report: &str) -> Option<CommandEnd> {
+    let (word, rest) = report.strip_suffix('\n')?.split_once(' ')?;
+    match word {
+        "exit" => rest.parse().ok().map(CommandEnd::Exited),
+        "signal" => rest.parse().ok().map(CommandEnd::Signalled),
+        "failed" => Some(CommandEnd::Failed(rest.to_string())),
+        _ => None,
+    }
+}
+
+/// The program and arguments that run `command`. Start-up files are not read: a command means the same in every session.
+fn shell_line(path: Option<&str>, command: &str) -> Vec<OsString> {
+    let in_path = path
+        .unwrap_or_default()
+        .split(':')
+        .map(Path::new)
+        .filter(|dir| dir.is_absolute());
+    let mut places = BASH_PLACES
+        .iter()
+        .map(PathBuf::from)
+        .chain(in_path.map(|dir| dir.join("bash")));
+    match places.find(|place| place.is_file()) {
+        Some(bash) => vec![
+            bash.into(),
+            "--norc".into(),
+            "--noprofile".into(),
+            "-c".into(),
+            command.into(),
+        ],
+        None => vec![SH.into(), "-c".into(), command.into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_believed_only_when_it_is_whole() {
+        assert_eq!(parse_report("exit 3\n"), Some(CommandEnd::Exited(3)));
+        assert_eq!(parse_report("signal 15\n"), Some(CommandEnd::Signalled(15)));
+        assert_eq!(
+            parse_report("failed no such file\n"),
+            Some(CommandEnd::Failed("no such file".into()))
+        );
+        for broken in ["", "exit 3", "exit\n", "thread panicked\n"] {
+            assert_eq!(parse_report(broken), None, "{broken:?}");
+        }
+    }
+}

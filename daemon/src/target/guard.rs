@@ -1,0 +1,299 @@
+//! `agentd exec-guard`: the process between the daemon and a command, which makes sure that the command and all it starts
+//! end when it should, above all when the daemon dies.
+//!
+//! Its standard descriptors are its whole interface. On 0 it reads the control pipe, whose write end only the daemon holds:
+//! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
+//! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
+//! `signal NUMBER` or `failed REASON`. For its whole life it holds a share of the guards' lock. It has one thread and does
+//! nothing before its work: a command costs little more with it than without.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, WaitStatus};
+
+use super::FileId;
+use super::confine::{GUARD_IGNORES, confine};
+use super::descendants::{Brood, Left};
+use super::lock;
+
+/// The word after `agentd` that makes it a guard.
+pub const EXEC_GUARD: &str = "exec-guard";
+
+/// Asks the command to end.
+pub(super) const TERMINATE: u8 = b't';
+
+/// Kills everything.
+pub(super) const KILL: u8 = b'k';
+
+/// How long the end of the command waits for what is left below it to die, before it is reported all the same. Only a
+/// process that hangs in the kernel takes longer than milliseconds.
+const SWEEP_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often orphans that end while the command runs are reaped.
+const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Where there are no process descriptors: how often the command's end is looked for.
+const LOOK_EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
+/// What a guard is to run; written as arguments by the daemon, read back by the guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) lock: PathBuf,
+    pub(super) cwd: PathBuf,
+    /// The directory that was judged; another one of the same name is refused.
+    pub(super) cwd_id: FileId,
+    pub(super) umask: u32,
+    /// Soft limit of open descriptors; none if unlimited.
+    pub(super) nofile_soft: Option<u64>,
+    /// Program and arguments.
+    pub(super) line: Vec<OsString>,
+}
+
+impl Order {
+    /// The arguments after `exec-guard`.
+    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+        let nofile = self
+            .nofile_soft
+            .map_or_else(|| "unlimited".to_string(), |limit| limit.to_string());
+        let FileId { device, inode } = self.cwd_id;
+        let mut arguments: Vec<OsString> = vec![
+            self.lock.clone().into(),
+            self.cwd.clone().into(),
+            format!("{device}:{inode}").into(),
+            format!("{:o}", self.umask).into(),
+            nofile.into(),
+        ];
+        arguments.extend(self.line.iter().cloned());
+        arguments
+    }
+
+    fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let lock = PathBuf::from(arguments.next()?);
+        let cwd = PathBuf::from(arguments.next()?);
+        let (device, inode) = {
+            let id = arguments.next()?.into_string().ok()?;
+            let (device, inode) = id.split_once(':')?;
+            (device.parse().ok()?, inode.parse().ok()?)
+        };
+        let umask = u32::from_str_radix(arguments.next()?.to_str()?, 8).ok()?;
+        let nofile_soft = match arguments.next()?.to_str()? {
+            "unlimited" => None,
+            number => Some(number.parse().ok()?),
+        };
+        let line: Vec<OsString> = arguments.collect();
+        (!line.is_empty()).then_some(Self {
+            lock,
+            cwd,
+            cwd_id: FileId { device, inode },
+            umask,
+            nofile_soft,
+            line,
+        })
+    }
+}
+
+/// The guard if this process was started as one; `main` calls it before anything else.
+///
+/// `arguments` are those of the process, the program's name first.
+pub fn exec_guard(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    if arguments.nth(1).as_deref() != Some(OsStr::new(EXEC_GUARD)) {
+        return None;
+    }
+    let Some(order) = Order::from_arguments(arguments) else {
+        report("failed exec-guard is started by agentd, not by hand");
+        return Some(ExitCode::from(2));
+    };
+    match guard(&order) {
+        Ok(()) => Some(ExitCode::SUCCESS),
+        Err(error) => {
+            report(&format!("failed {error}"));
+            Some(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn guard(order: &Order) -> io::Result<()> {
+    prepare();
+    let _share = lock::share(&order.lock)?;
+    let mut control = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // If the daemon died before the share was taken, the next one may be running already and must not be surprised.
+    if daemon_is_gone(&control)? {
+        return Ok(());
+    }
+    enter(order)?;
+    let mut brood = Brood::new(start(order)?);
+    match watch(&mut brood, &mut control) {
+        Ok(Over::Ended) => {
+            let left = brood.kill_all(Some(SWEEP_LIMIT));
+            report(&line_of(brood.status));
+            if left == Left::Some {
+                brood.kill_all(None);
+            }
+            Ok(())
+        }
+        // Without a daemon, or without a way to hear it, nothing may go on.
+        Ok(Over::Abandoned) => {
+            brood.kill_all(None);
+            Ok(())
+        }
+        Err(error) => {
+            brood.kill_all(None);
+            Err(error)
+        }
+    }
+}
+
+/// Becomes a session of its own that adopts orphans, holds nothing inherited, and lives until its work is done.
+fn prepare() {
+    // Each of these can only fail where it is not needed: as leader of a session already, or on another system.
+    let _ = rustix::process::setsid();
+    #[cfg(target_os = "linux")]
+    {
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        // SAFETY: closes descriptors nobody in this process has opened yet.
+        unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
+    }
+    for signal in GUARD_IGNORES {
+        // SAFETY: sets a disposition to a constant; no handler is involved.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Goes to the working directory, if it is still the one that was judged.
+fn enter(order: &Order) -> io::Result<()> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", order.cwd.display()));
+    std::env::set_current_dir(&order.cwd).map_err(named)?;
+    let here = FileId::from(&rustix::fs::stat(".")?);
+    if here == order.cwd_id {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{} was replaced by another directory",
+        order.cwd.display()
+    )))
+}
+
+fn start(order: &Order) -> io::Result<Pid> {
+    let Some((program, arguments)) = order.line.split_first() else {
+        return Err(io::Error::other("no command"));
+    };
+    let (umask, nofile_soft) = (order.umask, order.nofile_soft);
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command.stdout(output()?).stderr(output()?);
+    // SAFETY: the guard has one thread, so nothing is held across the fork.
+    unsafe { command.pre_exec(move || confine(umask, nofile_soft)) };
+    let child = command
+        .spawn()
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
+    Ok(Pid::from_child(&child))
+}
+
+fn output() -> io::Result<OwnedFd> {
+    io::stdout().as_fd().try_clone_to_owned()
+}
+
+fn daemon_is_gone(control: &File) -> io::Result<bool> {
+    let mut fds = [PollFd::new(control, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut fds, Some(&now))?;
+    let seen = fds[0].revents();
+    Ok(seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN))
+}
+
+/// Why watching is over.
+enum Over {
+    /// The command ended.
+    Ended,
+    /// The daemon is gone.
+    Abandoned,
+}
+
+fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
+    let main = rustix::process::pidfd_open(brood.main, PidfdFlags::empty()).ok();
+    let timeout = if main.is_some() { REAP_EVERY } else { LOOK_EVERY };
+    loop {
+        brood.reap();
+        if brood.status.is_some() {
+            return Ok(Over::Ended);
+        }
+        let mut fds = vec![PollFd::new(&*control, PollFlags::IN)];
+        fds.extend(main.as_ref().map(|main| PollFd::new(main, PollFlags::IN)));
+        match rustix::event::poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if fds.first().is_some_and(|fd| fd.revents().is_empty()) {
+            continue;
+        }
+        drop(fds);
+        let mut order = [0_u8];
+        match control.read(&mut order) {
+            Ok(1) if order == [TERMINATE] => brood.terminate(),
+            Ok(1) => {
+                brood.kill_all(Some(SWEEP_LIMIT));
+            }
+            Ok(_) => return Ok(Over::Abandoned),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(Over::Abandoned),
+        }
+    }
+}
+
+fn line_of(status: Option<WaitStatus>) -> String {
+    let Some(status) = status else {
+        return "failed the command cannot be killed".into();
+    };
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => format!("failed unknown status {status:?}"),
+    }
+}
+
+fn report(line: &str) {
+    // With nobody left to read it there is nobody to tell.
+    let _ = io::stderr().write_all(format!("{}\n", line.replace('\n', " ")).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_survives_being_written_as_arguments() {
+        for nofile_soft in [None, Some(1024)] {
+            let order = Order {
+                lock: "/s/guards.lock".into(),
+                cwd: "/work/with space".into(),
+                cwd_id: FileId {
+                    device: 7,
+                    inode: u64::MAX,
+                },
+                umask: 0o027,
+                nofile_soft,
+                line: vec!["bash".into(), "-c".into(), "echo \"$1\"\n-- x".into()],
+            };
+            assert_eq!(Order::from_arguments(order.to_arguments().into_iter()), Some(order));
+        }
+    }
+
+    #[test]
+    fn anything_but_the_guards_word_is_left_to_main() {
+        let call = |arguments: &[&str]| exec_guard(arguments.iter().map(OsString::from)).is_none();
+        assert!(call(&["agentd"]) && call(&["agentd", "--version"]) && call(&["agentd", "x", "exec-guard"]));
+    }
+}

@@ -1,0 +1,210 @@
+//! `list_dir`: what is in a directory, newest first, without what `.gitignore` hides.
+
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::digest::CallDigest;
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use crate::policy::Facts;
+use crate::policy::facts::Access;
+use crate::target::listing::{Listed, ListedKind, Listing};
+
+/// Entries the model gets from one call.
+const ENTRIES_LIMIT: usize = 1_000;
+
+/// Bytes of a listing; long paths reach it before the entries do.
+const OUTPUT_LIMIT_BYTES: usize = 50_000;
+
+/// Levels a listing may go down.
+const DEPTH_LIMIT: usize = 8;
+
+const NAME: &str = "list_dir";
+
+/// Lists a directory.
+pub(super) struct ListDir;
+
+/// Arguments of `list_dir`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The directory, relative to the working directory or absolute; the working directory if left out.
+    path: Option<String>,
+    /// Levels to go down: 1, the default, lists the directory's own entries; at most 8.
+    #[schemars(range(min = 1, max = 8))]
+    depth: Option<usize>,
+}
+
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: NAME,
+    description:
+        "Lists a directory, newest entries first, directories with a `/` at the end, links with `@`. Entries that \
+                  .gitignore hides and the content of .git are left out. At most 1000 entries or 50 kB."
+            .into(),
+    schema: arguments::schema::<Arguments>(),
+    writes: false,
+});
+
+fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
+    let parsed: Arguments = arguments::parse(arguments)?;
+    if parsed.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_LIMIT) {
+        return Err(ArgumentError::at("depth", format!("must be from 1 to {DEPTH_LIMIT}")));
+    }
+    let resolved = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
+    let resolved = resolved.map_err(|error| ArgumentError::at("path", error))?;
+    let path = resolved.path.as_os_str().as_encoded_bytes();
+    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
+        .with("path", path)
+        .finish();
+    // A directory whose name looks secret is only listed, and the files in it are judged when they are read.
+    let mut fact = resolved.fact(Access::Read);
+    fact.secret = false;
+    let action = Action {
+        path: Some(resolved.path.display().to_string()),
+        ..Action::default()
+    };
+    let facts = Facts {
+        tool: NAME.into(),
+        writes: false,
+        paths: vec![fact],
+        command: None,
+        host: None,
+    };
+    Ok(Inspected {
+        facts,
+        action,
+        digest,
+        writes: false,
+    })
+}
+
+fn run(arguments: &Value, place: &Place) -> Result<Ended, ArgumentError> {
+    let parsed: Arguments = arguments::parse(arguments)?;
+    let at_path = |error| ArgumentError::at("path", error);
+    let resolved = place
+        .target
+        .resolve(parsed.path.as_deref().unwrap_or("."))
+        .map_err(at_path)?;
+    let listing = place
+        .target
+        .list(&resolved, parsed.depth.unwrap_or(1))
+        .map_err(at_path)?;
+    Ok(Ended::new(Outcome::Ok, shown(&listing)))
+}
+
+fn shown(listing: &Listing) -> String {
+    let mut text = String::new();
+    let mut count = 0;
+    for entry in listing.entries.iter().take(ENTRIES_LIMIT) {
+        let line = line_of(entry);
+        if text.len() + line.len() > OUTPUT_LIMIT_BYTES {
+            break;
+        }
+        text.push_str(&line);
+        count += 1;
+    }
+    if listing.entries.is_empty() {
+        text.push_str("(no entries)\n");
+    }
+    if count < listing.entries.len() {
+        let more = if listing.cut { "more than " } else { "" };
+        text.push_str(&format!(
+            "[{count} of {more}{} entries, the newest]\n",
+            listing.entries.len()
+        ));
+    }
+    if listing.ignored {
+        text.push_str("[.gitignore hides this directory; all of it is listed]\n");
+    }
+    text
+}
+
+fn line_of(entry: &Listed) -> String {
+    let mark = match entry.kind {
+        ListedKind::Directory => "/",
+        ListedKind::Link => "@",
+        ListedKind::File => "",
+    };
+    // A name may hold anything, also a line end, and must not pass for two.
+    let name = entry.path.display().to_string().replace('\n', "\\n");
+    format!("{name}{mark}\n")
+}
+
+#[async_trait]
+impl Tool for ListDir {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
+        let (arguments, place) = (arguments.clone(), place.clone());
+        blocking(move || inspected(&arguments, &place)).await?
+    }
+
+    async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
+        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
+        Ended::of_blocking(move || match inspected(&arguments, &place) {
+            Ok(now) if now.digest != digest => Ended::changed_since_approved(),
+            Ok(_) => run(&arguments, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
+            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::world::World;
+    use super::*;
+
+    #[tokio::test]
+    async fn directories_links_and_files_are_told_apart() -> anyhow::Result<()> {
+        let world = World::new();
+        world.write("sub/x", "");
+        std::os::unix::fs::symlink("sub", world.path("link"))?;
+        std::fs::write(world.path("two\nlines"), "")?;
+        let ended = world.run(&ListDir, json!({})).await;
+        let mut lines: Vec<&str> = ended.output.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["link@", "sub/", "two\\nlines"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_long_listing_is_cut_and_said() {
+        let world = World::new();
+        for number in 0..1010 {
+            world.write(&format!("many/{number}"), "");
+        }
+        let ended = world.run(&ListDir, json!({"path": "many"})).await;
+        assert_eq!(ended.output.lines().count(), 1001);
+        assert!(
+            ended.output.ends_with("[1000 of 1010 entries, the newest]\n"),
+            "{}",
+            ended.output
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_no_directory_is_an_error_and_an_empty_one_is_not() -> anyhow::Result<()> {
+        let world = World::new();
+        world.write("file", "");
+        std::fs::create_dir(world.path("empty"))?;
+        let said = |path: &str| {
+            let arguments = json!({"path": path});
+            async { world.run(&ListDir, arguments).await }
+        };
+        assert_eq!(said("empty").await.output, "(no entries)\n");
+        for (path, text) in [("file", "not a directory"), ("absent", "no such file or directory")] {
+            let ended = said(path).await;
+            assert_eq!(ended.outcome, Outcome::Error);
+            assert!(ended.output.contains(text), "{}", ended.output);
+        }
+        Ok(())
+    }
+}

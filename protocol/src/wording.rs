@@ -1,0 +1,282 @@
+//! What people read when they are asked, in one place, so that every client asks in the same words: the lines of an approval,
+//! its keys, how it was settled, how a turn ended. Every line has been through [`display`].
+
+use crate::display::{Form, display};
+use crate::event::{Choice, Resolution, ToolOutcome, TurnOutcome};
+use crate::frame::ApprovalView;
+use crate::settings::{By, Mode};
+
+/// A command or diff longer than this many lines is headed by its size, so that nobody takes its beginning for the whole.
+const LINES_WITHOUT_SIZE: usize = 5;
+/// The same for its characters.
+const CHARACTERS_WITHOUT_SIZE: usize = 400;
+
+/// The whole question, a line each without line ends, lines as long as they are: who asks, the complete command or diff, the
+/// commands found in it, where it runs, why it is asked, what an answer for the session would allow. Nothing is cut.
+#[must_use]
+pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
+    let mut lines = vec![headline(view)];
+    let action = &view.action;
+    if let Some(command) = &action.command {
+        lines.extend(block(command, "  "));
+        if action.parts.len() > 1 {
+            lines.push(format!("runs: {}", joined(&action.parts)));
+        }
+    }
+    if let Some(path) = &action.path {
+        lines.push(format!("file: {}", inline(path)));
+    }
+    if let Some(diff) = &action.diff {
+        lines.extend(block(diff, "  "));
+    }
+    if let Some(host) = &action.host {
+        lines.push(format!("host: {}", inline(host)));
+    }
+    if action.command.is_some() {
+        lines.push(format!("in: {}", inline(&view.cwd)));
+    }
+    if !view.reason.is_empty() {
+        lines.push(format!("why: {}", inline(&view.reason)));
+    }
+    if let Some(rule) = session_rule(view) {
+        lines.push(format!("s allows for this session: {}", inline(rule)));
+    }
+    lines
+}
+
+/// The answers there are, as keys.
+#[must_use]
+pub fn key_line(view: &ApprovalView) -> String {
+    let once = if view.call.is_some() { "y once" } else { "y go on" };
+    let session = if session_rule(view).is_some() {
+        " · s session"
+    } else {
+        ""
+    };
+    let feedback = if view.call.is_some() {
+        " · t tell it what to do"
+    } else {
+        ""
+    };
+    format!("{once}{session} · n no{feedback}")
+}
+
+/// The rule that `s` makes, if `s` may be answered.
+#[must_use]
+pub fn session_rule(view: &ApprovalView) -> Option<&str> {
+    view.rule.as_deref().filter(|_| view.choices.contains(&Choice::Session))
+}
+
+/// How an approval was settled and by whom, such as `allowed once by agentctl (cli, pid 7)`.
+#[must_use]
+pub fn resolution_line(decision: Resolution, by: &By, feedback: Option<&str>) -> String {
+    let what = match decision {
+        Resolution::Once => "allowed once",
+        Resolution::Session => "allowed for this session",
+        Resolution::Deny => "denied",
+        Resolution::Cancelled => "no longer asked",
+        Resolution::Expired => "denied, because nobody could answer,",
+    };
+    let feedback = feedback.map(|text| format!(": {}", inline(text))).unwrap_or_default();
+    format!("{what} by {}{feedback}", inline(&by.to_string()))
+}
+
+/// How a turn ended, in words.
+#[must_use]
+pub fn turn_outcome(outcome: TurnOutcome) -> &'static str {
+    match outcome {
+        TurnOutcome::Completed => "completed",
+        TurnOutcome::Failed => "failed",
+        TurnOutcome::Interrupted => "interrupted",
+        TurnOutcome::TimedOut => "timed out",
+        TurnOutcome::Unanswered => "ended because nobody could answer an approval",
+    }
+}
+
+/// How a call ended, in words.
+#[must_use]
+pub fn tool_outcome(outcome: ToolOutcome) -> &'static str {
+    match outcome {
+        ToolOutcome::Ok => "ok",
+        ToolOutcome::Error => "error",
+        ToolOutcome::Denied => "denied",
+        ToolOutcome::NotRun => "not run",
+        ToolOutcome::TimedOut => "timed out",
+        ToolOutcome::Stopped => "stopped",
+        ToolOutcome::Lost => "lost: agentd died while it ran; whether it took effect is unknown",
+        ToolOutcome::Abandoned => "abandoned: it did not end although it was killed",
+    }
+}
+
+/// The mode's name, as it is typed.
+#[must_use]
+pub fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Ask => "ask",
+        Mode::Edits => "edits",
+        Mode::All => "all",
+        Mode::None => "none",
+    }
+}
+
+fn headline(view: &ApprovalView) -> String {
+    let Some(tool) = &view.tool else {
+        return "The turn has used all its steps. May it go on?".to_owned();
+    };
+    let action = &view.action;
+    let size = action
+        .command
+        .as_ref()
+        .or(action.diff.as_ref())
+        .map(|text| size(text))
+        .unwrap_or_default();
+    match (&action.command, &action.diff, &action.path, &action.host) {
+        (Some(_), ..) => format!("{} wants to run{size}:", inline(tool)),
+        (_, Some(_), ..) => format!("{} wants to change a file{size}:", inline(tool)),
+        (.., Some(_), _) => format!("{} wants to use a file:", inline(tool)),
+        (.., Some(_)) => format!("{} wants to reach a host:", inline(tool)),
+        _ => format!("{} wants to run.", inline(tool)),
+    }
+}
+
+fn size(text: &str) -> String {
+    let lines = text.lines().count();
+    let characters = text.chars().count();
+    if lines > LINES_WITHOUT_SIZE || characters > CHARACTERS_WITHOUT_SIZE {
+        format!(
+            " ({lines} {}, {characters} characters)",
+            if lines == 1 { "line" } else { "lines" }
+        )
+    } else {
+        String::new()
+    }
+}
+
+fn inline(text: &str) -> String {
+    display(text, Form::Inline).into_owned()
+}
+
+/// The end of the last line is no line of its own.
+fn block(text: &str, indent: &str) -> Vec<String> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let shown = display(text, Form::Block);
+    shown.split('\n').map(|line| format!("{indent}{line}")).collect()
+}
+
+fn joined(parts: &[String]) -> String {
+    parts.iter().map(|part| inline(part)).collect::<Vec<_>>().join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Action;
+    use crate::time::Time;
+
+    fn asked(action: Action) -> ApprovalView {
+        ApprovalView {
+            id: "0192f0c1-0000-7000-8000-000000000001".into(),
+            session: "0192f0c1-0000-7000-8000-000000000002".into(),
+            session_name: None,
+            turn: "t2".into(),
+            call: Some("c5".into()),
+            tool: Some("bash".to_owned()),
+            digest: "d".to_owned(),
+            action,
+            reason: "no rule allows it".to_owned(),
+            choices: vec![Choice::Once, Choice::Session, Choice::Deny],
+            rule: Some("bash: cargo test".to_owned()),
+            requested_at: Time(0),
+            cwd: "/home/ada/project".to_owned(),
+        }
+    }
+
+    fn command(text: &str, parts: &[&str]) -> Action {
+        Action {
+            command: Some(text.to_owned()),
+            parts: parts.iter().map(|&part| part.to_owned()).collect(),
+            ..Action::default()
+        }
+    }
+
+    #[test]
+    fn a_command_is_shown_with_its_parts_place_reason_and_rule() {
+        let lines = approval_lines(&asked(command("cargo test && ls", &["cargo test", "ls"])));
+        assert_eq!(
+            lines,
+            [
+                "bash wants to run:",
+                "  cargo test && ls",
+                "runs: cargo test · ls",
+                "in: /home/ada/project",
+                "why: no rule allows it",
+                "s allows for this session: bash: cargo test",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_command_is_shown_whole_and_headed_by_its_size() {
+        let text: String = (0..10_000).map(|line| format!("echo {line}\n")).collect();
+        let lines = approval_lines(&asked(command(&text, &[])));
+        assert_eq!(
+            lines.first().map(String::as_str),
+            Some("bash wants to run (10000 lines, 98890 characters):")
+        );
+        for line in 0..10_000 {
+            assert_eq!(lines.get(line + 1), Some(&format!("  echo {line}")));
+        }
+    }
+
+    #[test]
+    fn hidden_and_control_characters_are_visible_in_every_line() {
+        let mut view = asked(command("ls \u{202e}fr-\u{1b}[2K\rx", &["a\u{202e}", "b"]));
+        view.reason = "\u{1b}]0;x\u{7}\nsecond".to_owned();
+        view.rule = Some("a\nb".to_owned());
+        let text = approval_lines(&view).join("\n");
+        assert!(text.contains("  ls <U+202E>fr-␛[2K␍x"), "{text}");
+        assert!(text.contains("why: ␛]0;x␇␊second"), "{text}");
+        assert!(text.contains("session: a␊b"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
+    }
+
+    #[test]
+    fn the_session_answer_is_offered_only_when_it_may_be_given() {
+        let mut view = asked(command("ls", &[]));
+        assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do");
+        view.choices = vec![Choice::Once, Choice::Deny];
+        assert_eq!(key_line(&view), "y once · n no · t tell it what to do");
+        assert!(!approval_lines(&view).iter().any(|line| line.starts_with("s allows")));
+    }
+
+    #[test]
+    fn the_question_to_go_on_names_no_tool() {
+        let mut view = asked(Action::default());
+        view.tool = None;
+        view.call = None;
+        view.rule = None;
+        view.reason = "50 steps".to_owned();
+        assert_eq!(
+            approval_lines(&view),
+            ["The turn has used all its steps. May it go on?", "why: 50 steps"]
+        );
+        assert_eq!(key_line(&view), "y go on · n no");
+    }
+
+    #[test]
+    fn a_settled_approval_says_who_answered_what() {
+        let by = By::Client {
+            client: "agentctl".to_owned(),
+            kind: "cli".to_owned(),
+            pid: Some(7),
+        };
+        assert_eq!(
+            resolution_line(Resolution::Once, &by, None),
+            "allowed once by agentctl (cli, pid 7)"
+        );
+        assert_eq!(
+            resolution_line(Resolution::Deny, &by, Some("use\nmake")),
+            "denied by agentctl (cli, pid 7): use␊make"
+        );
+    }
+}
