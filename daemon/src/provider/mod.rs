@@ -11,6 +11,8 @@ mod call_ids;
 mod classify;
 mod decoded;
 pub mod error;
+#[cfg(test)]
+mod exchange;
 mod http;
 mod json_text;
 mod lenient;
@@ -20,6 +22,8 @@ mod openai_responses;
 #[cfg(test)]
 mod recorded;
 mod redact;
+#[cfg(test)]
+mod requests;
 mod retry_after;
 pub mod sse;
 
