@@ -12,6 +12,8 @@ mod classify;
 mod decoded;
 mod demo;
 pub mod error;
+#[cfg(test)]
+mod exchange;
 mod http;
 mod json_text;
 mod lenient;
@@ -21,6 +23,8 @@ mod openai_responses;
 #[cfg(test)]
 mod recorded;
 mod redact;
+#[cfg(test)]
+mod requests;
 mod retry_after;
 pub mod sse;
 
