@@ -134,6 +134,15 @@ async fn the_key_goes_in_the_header_of_the_wire() {
 }
 
 #[tokio::test]
+async fn a_base_url_with_the_version_does_not_get_it_twice() {
+    let (address, server) = serve(format!("{SSE}\r\n"), After::Close).await;
+    let mut profile = profile(Wire::AnthropicMessages, address);
+    profile.base_url.push_str("/v1/");
+    assert!(call(&profile).await.is_err());
+    assert!(server.await.unwrap().starts_with("POST /v1/messages HTTP/1.1\r\n"));
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = elsewhere.local_addr().unwrap();
@@ -306,6 +315,7 @@ fn a_key_is_only_sent_in_the_clear_where_the_profile_allows_it() {
     for loopback in ["http://localhost:1/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1"] {
         assert!(connect_to(loopback, "").is_ok(), "{loopback}");
     }
+    assert!(connect_to("https://models.example/v1/", "").is_ok());
     assert!(connect_to("http://127.0.0.1.models.example", "").is_err());
     assert!(connect_to("ftp://models.example", "allow_http = true").is_err());
     assert!(connect_to("not a url", "").is_err());
@@ -342,8 +352,13 @@ async fn a_real_server_answers_on_every_wire() {
         let mut asked = request();
         asked.system = "You are brief.".to_owned();
         let reply = provider.call(&asked, &mut texts).await.unwrap();
-        assert!(matches!(reply.items.first(), Some(ReplyItem::Text { text, .. }) if *text == texts.0 && !text.is_empty()));
-        assert!(reply.usage.is_some_and(|usage| usage.input > 0 && usage.output > 0), "{wire}");
+        assert!(
+            matches!(reply.items.first(), Some(ReplyItem::Text { text, .. }) if *text == texts.0 && !text.is_empty())
+        );
+        assert!(
+            reply.usage.is_some_and(|usage| usage.input > 0 && usage.output > 0),
+            "{wire}"
+        );
         // The reply goes back, and an overlong history is told apart from other mistakes.
         asked.messages.push(Message::Assistant {
             origin: provider.origin(),
