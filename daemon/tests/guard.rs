@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use daemon::target::{Target, TargetSpec, command_environment, wait_for_guards};
-use daemon::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
+use daemon::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool, judged_part};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
@@ -398,6 +398,19 @@ async fn a_script_rewritten_after_approval_is_not_run() {
     assert_eq!(ended.outcome, Outcome::NotRun);
     assert!(ended.output.starts_with("changed_since_approved"), "{}", ended.output);
     assert!(!world.root().join("evil").exists());
+}
+
+#[tokio::test]
+async fn a_call_nobody_was_shown_runs_the_script_an_earlier_call_wrote() {
+    let world = World::new();
+    let arguments = json!({"command": "bash ./x.sh"});
+    let digest = world.digest(&arguments).await;
+    std::fs::write(world.root().join("x.sh"), "echo written").unwrap();
+    let ended = world
+        .start_as(arguments, judged_part(&digest).to_string())
+        .ended()
+        .await;
+    assert!(ended.output.starts_with("written\n"), "{}", ended.output);
 }
 
 #[tokio::test]
