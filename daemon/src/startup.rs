@@ -28,6 +28,8 @@ pub enum StartError {
     #[error("{0}")]
     Log(#[from] LogError),
     #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+    #[error(transparent)]
     Listen(#[from] ListenErrorShown),
     #[error("{what} {}: {error}", path.display())]
     File { what: &'static str, path: PathBuf, error: io::Error },

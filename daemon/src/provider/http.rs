@@ -18,7 +18,7 @@ use super::classify::{Answer, classify};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
 use super::redact::Redactor;
-use super::{Origin, Sink, sse};
+use super::{ModelReply, Origin, Sink, sse};
 use crate::config::profile::{Profile, Timeouts};
 
 /// Most of an error body that is kept.
@@ -138,7 +138,7 @@ impl Endpoint {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Sends `body` and lets `decoder` read the stream that comes back.
+    /// Sends `body`, lets `decoder` read the stream that comes back and makes the reply of it.
     ///
     /// # Errors
     /// Every failure up to the end of the body; the texts are redacted.
@@ -149,14 +149,21 @@ impl Endpoint {
         body: Vec<u8>,
         decoder: Box<dyn Decoder>,
         sink: &mut dyn Sink,
-    ) -> Result<Decoded, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let headers = self.request_headers(key_header, wire_headers)?;
-        let result = self.attempt(headers, body, decoder, sink).await;
-        result.map_err(|error| self.redacted(error))
+        let decoded = self.attempt(headers, body, decoder, sink).await;
+        let reply = decoded.and_then(|mut decoded| {
+            // Before the message is cut to its length, which could cut a secret in two.
+            if let Some(said) = decoded.error.as_mut().and_then(|error| error.message.as_mut()) {
+                *said = self.redactor.clean(said);
+            }
+            decoded.into_reply(sink)
+        });
+        reply.map_err(|error| self.redacted(error))
     }
 
     /// `error` without the profile's secrets.
-    pub(super) fn redacted(&self, error: ModelError) -> ModelError {
+    fn redacted(&self, error: ModelError) -> ModelError {
         ModelError {
             message: self.redactor.clean(&error.message),
             hint: error.hint.map(|hint| self.redactor.clean(&hint)),
@@ -269,10 +276,11 @@ impl Endpoint {
             );
             return ModelError::new(Class::BadRequest, message).with_hint("set base_url to the address it leads to");
         }
+        let body = self.redactor.clean(&String::from_utf8_lossy(&body));
         let answer = Answer {
             status: status.as_u16(),
             headers: response.headers(),
-            body: &body,
+            body: body.as_bytes(),
         };
         let error = classify(&answer, Timestamp::now());
         if status.is_success() {

@@ -1,0 +1,56 @@
+//! The question that is shown, and when a key answers it: only while nothing is typed and no key came for a while, so that a
+//! person who types does not answer what just appeared; or after the focus was moved to it on purpose.
+
+use crate::draft::Draft;
+use protocol::frame::ApprovalView;
+use std::time::{Duration, Instant};
+
+/// Time without a key, and time a question has been shown, before a key can answer it.
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
+
+/// A question and where its answer stands.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) view: ApprovalView,
+    shown_at: Instant,
+    pub(crate) focus: Focus,
+}
+
+/// Where keys go.
+#[derive(Debug)]
+pub(crate) enum Focus {
+    /// To the draft; to the question while it is quiet.
+    Draft,
+    /// To the question.
+    Question,
+    /// To the words that tell the model what to do instead.
+    Telling(Box<Draft>),
+}
+
+impl Ask {
+    /// A question that appears.
+    pub(crate) fn new(view: ApprovalView, now: Instant) -> Self {
+        Self {
+            view,
+            shown_at: now,
+            focus: Focus::Draft,
+        }
+    }
+
+    /// Whether what is typed tells the model what to do instead.
+    pub(crate) fn is_telling(&self) -> bool {
+        matches!(self.focus, Focus::Telling(_))
+    }
+
+    /// Whether a key pressed now answers, the one before having come at `last_key`.
+    pub(crate) fn listens(&self, draft: &Draft, last_key: Option<Instant>, now: Instant) -> bool {
+        match self.focus {
+            Focus::Question => true,
+            Focus::Telling(_) => false,
+            Focus::Draft => {
+                let since = last_key.map_or(self.shown_at, |key| key.max(self.shown_at));
+                draft.is_empty() && now.saturating_duration_since(since) >= QUIET
+            }
+        }
+    }
+}

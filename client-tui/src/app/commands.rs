@@ -1,0 +1,238 @@
+//! What the slash commands do. A command that cannot be understood says so and stays in the draft.
+
+use super::App;
+use crate::command::{Action, COMMANDS, Found, find};
+use crate::paint;
+use crate::request::{Effect, Request, Which};
+use crate::wrap::wrap;
+use protocol::display::{Form, display};
+use protocol::event::Choice;
+use protocol::method::UpdateParams;
+use protocol::{Mode, short};
+use ratatui::text::{Line, Span};
+
+/// Keys that `/help` explains.
+const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send; while a turn runs: steer it"),
+    ("Tab", "queue for the next turn"),
+    ("Ctrl-X Enter", "interrupt the turn and send"),
+    ("Alt-Enter, Ctrl-J", "new line"),
+    ("Up, Down", "what was sent before"),
+    ("Ctrl-Y", "move to the question that waits; Esc back"),
+    ("Ctrl-C", "interrupt, else clear what is typed, else leave"),
+    ("Ctrl-D", "leave; the session goes on"),
+];
+
+/// Column where the explanations of `/help` begin.
+const HELP_COLUMN: usize = 29;
+
+impl App {
+    /// Carries out the command that `text` begins with.
+    pub(super) fn command(&mut self, text: &str) -> Vec<Effect> {
+        let (word, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let chosen = self.completions().get(self.list.chosen).copied();
+        let command = match (find(word), chosen) {
+            (Found::Command(command), _) => command,
+            (Found::Several(_), Some(chosen)) => chosen,
+            (Found::Several(names), None) => {
+                self.hint = Some(format!("{word} could be {}", names.join(" or ")));
+                return Vec::new();
+            }
+            (Found::Nothing, _) => {
+                self.hint = Some(format!(
+                    "there is no {}; /help shows what there is",
+                    display(word, Form::Inline)
+                ));
+                return Vec::new();
+            }
+        };
+        self.draft.take();
+        self.list.chosen = 0;
+        self.act(command.action, argument.trim())
+    }
+
+    fn act(&mut self, action: Action, argument: &str) -> Vec<Effect> {
+        let session = self.session.state.session.clone();
+        match action {
+            Action::Help => self.help(),
+            Action::Status => self.status(),
+            Action::Model => return self.set_model(argument),
+            Action::Mode => return self.set_mode(argument),
+            Action::Approve => return self.approve(argument),
+            Action::Deny => return self.deny(argument),
+            Action::Queue => return self.queue(argument),
+            Action::Interrupt => match &self.session.state.turn {
+                Some(turn) => {
+                    return vec![Effect::Call(Request::Interrupt {
+                        session,
+                        turn: turn.id.clone(),
+                    })];
+                }
+                None => self.note("no turn runs"),
+            },
+            Action::Continue => return vec![Effect::Call(Request::ResumeTurn(session))],
+            Action::New => return vec![Effect::Call(Request::Open(Which::New))],
+            Action::Resume if argument.is_empty() => return vec![Effect::Call(Request::Sessions)],
+            Action::Resume => return vec![Effect::Call(Request::Open(Which::Named(argument.to_owned())))],
+            Action::Quit => return vec![Effect::Leave],
+        }
+        Vec::new()
+    }
+
+    fn help(&mut self) {
+        let row = |name: &str, help: &str| {
+            let name = Span::styled(format!("  {name:<26} "), paint::bold());
+            Line::from(vec![name, Span::raw(help.to_owned())])
+        };
+        let mut lines: Vec<Line<'static>> = COMMANDS
+            .iter()
+            .map(|c| row(&format!("{} {}", c.name, c.arguments), c.help))
+            .collect();
+        lines.extend(KEYS.iter().map(|(key, help)| row(key, help)));
+        let lines = lines
+            .iter()
+            .flat_map(|line| wrap(line, self.width, HELP_COLUMN))
+            .collect();
+        self.say(lines);
+    }
+
+    fn status(&mut self) {
+        let state = &self.session.state;
+        let mut rows = vec![("session", state.session.to_string())];
+        rows.extend(state.name.as_ref().map(|name| ("name", name.clone())));
+        rows.push(("directory", state.cwd.clone()));
+        rows.push(("model", self.model()));
+        rows.push(("mode", self.mode().to_string()));
+        rows.push(("phase", state.phase.as_str().to_owned()));
+        rows.push((
+            "tokens",
+            format!("{} in, {} out", state.usage.input, state.usage.output),
+        ));
+        rows.push(("agentd", self.hello.daemon.clone()));
+        let client = |client: &protocol::frame::ClientView| match client.pid {
+            Some(pid) => format!("{} ({}, pid {pid})", client.name, client.kind),
+            None => format!("{} ({})", client.name, client.kind),
+        };
+        rows.extend(state.clients.iter().map(|attached| ("attached", client(attached))));
+        let line = |(name, value): (&str, String)| {
+            Line::from(vec![
+                Span::styled(format!("  {name:<10} "), paint::dim()),
+                Span::raw(display(&value, Form::Inline).into_owned()),
+            ])
+        };
+        let lines = rows.into_iter().map(line).collect();
+        self.say(lines);
+    }
+
+    fn set_model(&mut self, name: &str) -> Vec<Effect> {
+        if name.is_empty() {
+            let notice = self
+                .hello
+                .model_notice
+                .clone()
+                .map(|text| format!(" ({text})"))
+                .unwrap_or_default();
+            self.note(&format!("model: {}{notice}", self.model()));
+            return Vec::new();
+        }
+        let mut update = self.update();
+        update.model = Some(name.to_owned());
+        vec![Effect::Call(Request::Update(update))]
+    }
+
+    fn set_mode(&mut self, word: &str) -> Vec<Effect> {
+        let Some(mode) = mode(word) else {
+            match word {
+                "" => self.note(&format!("mode: {}", self.mode())),
+                _ => self.note(&format!("there is no mode {word}; modes are ask, edits, all, none")),
+            }
+            return Vec::new();
+        };
+        let mut update = self.update();
+        update.mode = Some(mode);
+        vec![Effect::Call(Request::Update(update))]
+    }
+
+    fn update(&self) -> UpdateParams {
+        UpdateParams {
+            session: self.session.state.session.to_string(),
+            ..UpdateParams::default()
+        }
+    }
+
+    fn approve(&mut self, argument: &str) -> Vec<Effect> {
+        if mode(argument).is_some() {
+            return self.set_mode(argument);
+        }
+        if let Some(ask) = &self.ask
+            && !argument.is_empty()
+            && ask.view.id.as_str() != argument
+            && short(ask.view.id.as_str()) != argument
+        {
+            self.note("another call waits first; its question is shown");
+            return Vec::new();
+        }
+        self.answer_or_say(Choice::Once, None)
+    }
+
+    fn deny(&mut self, argument: &str) -> Vec<Effect> {
+        let feedback = (!argument.is_empty()).then(|| argument.to_owned());
+        self.answer_or_say(Choice::Deny, feedback)
+    }
+
+    fn answer_or_say(&mut self, decision: Choice, feedback: Option<String>) -> Vec<Effect> {
+        if self.ask.is_none() {
+            self.note("nothing waits for an answer");
+        }
+        self.answer(decision, feedback)
+    }
+
+    fn queue(&mut self, argument: &str) -> Vec<Effect> {
+        let session = self.session.state.session.clone();
+        if argument == "resume" {
+            return vec![Effect::Call(Request::ResumeQueue(session))];
+        }
+        if let Some(number) = argument.strip_prefix("cancel") {
+            let place = number
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| number.checked_sub(1));
+            let waiting = place.and_then(|place| self.session.state.queue.get(place));
+            let Some(waiting) = waiting else {
+                self.note("which one? /queue shows their numbers");
+                return Vec::new();
+            };
+            return vec![Effect::Call(Request::CancelQueued {
+                session,
+                input_id: waiting.input_id.clone(),
+            })];
+        }
+        let mut lines: Vec<Line<'static>> = (1..)
+            .zip(&self.session.state.queue)
+            .map(|(number, waiting)| Line::from(format!("  {number}. {}", crate::view::queued_words(waiting))))
+            .collect();
+        if lines.is_empty() {
+            lines.push(paint::line("no input waits", paint::dim()));
+        }
+        self.say(lines);
+        Vec::new()
+    }
+
+    fn note(&mut self, text: &str) {
+        self.say(vec![paint::line(
+            display(text, Form::Inline).into_owned(),
+            paint::dim(),
+        )]);
+    }
+}
+
+fn mode(word: &str) -> Option<Mode> {
+    match word {
+        "ask" => Some(Mode::Ask),
+        "edits" => Some(Mode::Edits),
+        "all" => Some(Mode::All),
+        "none" => Some(Mode::None),
+        _ => None,
+    }
+}
