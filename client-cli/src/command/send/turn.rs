@@ -7,12 +7,12 @@ use super::shown::{Shown, headline};
 use crate::ask::{Question, Reply, Tty, reply};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow};
+use crate::follow::{Deltas, Follow, News};
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::result;
 use protocol::client::{ClientError, Connect};
-use protocol::event::{ApprovalRequested, ApprovalResolved, Event};
+use protocol::event::{ApprovalRequested, ApprovalResolved, Event, Resolution};
 use protocol::frame::{ApprovalView, Snapshot};
 use protocol::method::{
     AnswerParams, ApprovalAnswer, InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt,
@@ -79,7 +79,7 @@ pub(super) async fn watch(
         Deltas::Unwanted
     };
     let before = Seq(sent.seq.0.saturating_sub(1));
-    let mut follow = Follow::start(connect, session.id.clone(), before, deltas, output).await?;
+    let mut follow = Follow::start(connect, session.id.clone(), before, deltas).await?;
     let mut watch = Watch {
         output,
         json: arguments.json.then_some(if arguments.deltas {
@@ -116,8 +116,8 @@ impl Watch {
         let mut hang_up = listen(SignalKind::hangup())?;
         loop {
             tokio::select! {
-                frame = follow.next() => {
-                    if self.take(&frame?)? == Progress::Over {
+                news = follow.next() => {
+                    if self.take(&news?)? == Progress::Over {
                         return Ok(None);
                     }
                     self.ask();
@@ -136,8 +136,23 @@ impl Watch {
         }
     }
 
+    fn take(&mut self, news: &News) -> Result<Progress, Failure> {
+        match news {
+            News::Frame(frame) => self.frame(frame),
+            News::Lost(what) => {
+                self.shown.fresh_line();
+                let line_end = if self.question.is_some() { "\n" } else { "" };
+                self.output.tell(&format!(
+                    "{line_end}{}",
+                    self.output.dim(&format!("{what}; attaching again"))
+                ));
+                Ok(Progress::GoesOn)
+            }
+        }
+    }
+
     /// One frame: printed as it is, or shown to a person.
-    fn take(&mut self, frame: &Frame) -> Result<Progress, Failure> {
+    fn frame(&mut self, frame: &Frame) -> Result<Progress, Failure> {
         if let Some(deltas) = self.json
             && (deltas == Deltas::Wanted || !matches!(frame, Frame::Delta(_)))
         {
@@ -158,6 +173,9 @@ impl Watch {
         let gone = |question: &Question| !snapshot.approvals.iter().any(|view| view.id == question.view.id);
         if self.question.as_ref().is_some_and(gone) {
             self.question = None;
+        }
+        if let Some(question) = &self.question {
+            question.again();
         }
         let ours = self.turn.is_some() && self.turn.as_ref() == snapshot.turn.as_ref().map(|turn| &turn.turn);
         if ours {
@@ -245,7 +263,10 @@ impl Watch {
             self.question = None;
             self.output.whisper("\n");
         }
-        let news = self.told.contains(&resolved.approval) && !self.answered.contains(&resolved.approval);
+        // What expired is told with the result.
+        let news = resolved.decision != Resolution::Expired
+            && self.told.contains(&resolved.approval)
+            && !self.answered.contains(&resolved.approval);
         if news && self.history == History::Live {
             let line = wording::resolution_line(resolved.decision, &resolved.by, resolved.feedback.as_deref());
             self.output.tell(&line);
@@ -374,7 +395,11 @@ impl Watch {
         if self.json.is_none() && !self.shown.streams() {
             result::print_text(&self.output, turn)?;
         }
-        result::tell(&self.output, turn);
+        if exit == Exit::CtrlC {
+            self.output.tell("interrupted");
+        } else {
+            result::tell(&self.output, turn);
+        }
         if self.json.is_some() {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
