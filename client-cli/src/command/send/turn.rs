@@ -11,6 +11,7 @@ use crate::follow::{Deltas, Follow, News};
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::result;
+use crate::signals::{Caught, Signals};
 use protocol::client::{ClientError, Connect};
 use protocol::event::{ApprovalRequested, ApprovalResolved, Event, Resolution};
 use protocol::frame::{ApprovalView, Snapshot};
@@ -21,7 +22,6 @@ use protocol::method::{
 use protocol::script::ResultLine;
 use protocol::{ApprovalId, Envelope, ErrorKind, Frame, InputId, Seq, TurnId, short, wording};
 use std::collections::HashSet;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Whether the input has had its terminal event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,10 +110,7 @@ pub(super) async fn watch(
 impl Watch {
     /// Until the input is settled: `None`; or until the person or the system wants us gone.
     async fn run(&mut self, follow: &mut Follow) -> Result<Option<Exit>, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::error(format!("cannot listen to signals: {error}")));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut hang_up = listen(SignalKind::hangup())?;
+        let mut signals = Signals::new()?;
         loop {
             tokio::select! {
                 news = follow.next() => {
@@ -123,15 +120,15 @@ impl Watch {
                     self.ask();
                 }
                 reply = reply(&mut self.question) => self.answer(follow, reply).await?,
-                () = received(&mut interrupt) => {
-                    if self.interrupted {
+                caught = signals.next() => match caught {
+                    Caught::Interrupt if self.interrupted => {
                         self.shown.fresh_line();
                         return Ok(Some(Exit::CtrlC));
                     }
-                    self.interrupt(follow).await?;
-                }
-                () = received(&mut terminate) => return Ok(Some(Exit::Terminated)),
-                () = received(&mut hang_up) => return Ok(Some(Exit::HangUp)),
+                    Caught::Interrupt => self.interrupt(follow).await?,
+                    Caught::Terminate => return Ok(Some(Exit::Terminated)),
+                    Caught::HangUp => return Ok(Some(Exit::HangUp)),
+                },
             }
         }
     }
@@ -404,12 +401,5 @@ impl Watch {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)
-    }
-}
-
-/// The next of these signals.
-async fn received(signal: &mut Signal) {
-    if signal.recv().await.is_none() {
-        std::future::pending().await
     }
 }
