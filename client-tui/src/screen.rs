@@ -138,6 +138,12 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
+    /// The terminal itself.
+    #[cfg(test)]
+    pub(crate) fn terminal(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     fn drawable(&self, live: &Live, size: Size) -> Drawn {
         let rows = live.lines.iter().map(|line| {
             let mut line = clip(line, size.columns);

@@ -4,6 +4,7 @@ use super::App;
 use crate::command::{Action, COMMANDS, Found, find};
 use crate::paint;
 use crate::request::{Effect, Request, Which};
+use crate::wrap::wrap;
 use protocol::display::{Form, display};
 use protocol::event::Choice;
 use protocol::method::UpdateParams;
@@ -21,6 +22,9 @@ const KEYS: &[(&str, &str)] = &[
     ("Ctrl-C", "interrupt, else clear what is typed, else leave"),
     ("Ctrl-D", "leave; the session goes on"),
 ];
+
+/// Column where the explanations of `/help` begin.
+const HELP_COLUMN: usize = 29;
 
 impl App {
     /// Carries out the command that `text` begins with.
@@ -77,7 +81,7 @@ impl App {
 
     fn help(&mut self) {
         let row = |name: &str, help: &str| {
-            let name = Span::styled(format!("  {name:<24} "), paint::bold());
+            let name = Span::styled(format!("  {name:<26} "), paint::bold());
             Line::from(vec![name, Span::raw(help.to_owned())])
         };
         let mut lines: Vec<Line<'static>> = COMMANDS
@@ -85,6 +89,10 @@ impl App {
             .map(|c| row(&format!("{} {}", c.name, c.arguments), c.help))
             .collect();
         lines.extend(KEYS.iter().map(|(key, help)| row(key, help)));
+        let lines = lines
+            .iter()
+            .flat_map(|line| wrap(line, self.width, HELP_COLUMN))
+            .collect();
         self.say(lines);
     }
 
@@ -94,7 +102,7 @@ impl App {
         rows.extend(state.name.as_ref().map(|name| ("name", name.clone())));
         rows.push(("directory", state.cwd.clone()));
         rows.push(("model", self.model()));
-        rows.push(("mode", self.mode().to_owned()));
+        rows.push(("mode", self.mode().to_string()));
         rows.push(("phase", state.phase.as_str().to_owned()));
         rows.push((
             "tokens",

@@ -6,6 +6,8 @@
 mod answer;
 mod commands;
 mod keys;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use answer::{Ask, Focus};
 
@@ -13,6 +15,7 @@ use crate::command::{Command, completions};
 use crate::draft::Draft;
 use crate::paint::{self, Look};
 use crate::request::{Effect, News, Reply, Request, Which};
+use crate::screen::Size;
 use crate::session::{Now, Session};
 use crate::view;
 use protocol::client::ClientError;
@@ -20,7 +23,7 @@ use protocol::display::{Form, display};
 use protocol::event::Delivery;
 use protocol::frame::{End, EndReason};
 use protocol::method::{Hello, SessionInfo};
-use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short, wording};
+use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -137,7 +140,7 @@ impl App {
     }
 
     /// Makes ready what is shown next: which question, and whether it has to be printed whole first.
-    pub(crate) fn prepare(&mut self, rows: u16, now: Now) {
+    pub(crate) fn prepare(&mut self, size: Size, now: Now) {
         let waiting = self
             .session
             .state
@@ -152,7 +155,7 @@ impl App {
         if self.ask.as_ref().is_none_or(|ask| ask.view.id != view.id) {
             self.ask = Some(Ask::new(view.clone(), now.clock));
         }
-        if !self.printed.contains(&view.id) && !view::fits_live(&view, self.width, rows) {
+        if !self.printed.contains(&view.id) && !view::fits_live(&view, size, view::input_rows(self, size)) {
             self.printed.insert(view.id.clone());
             self.say(view::whole_question(&view));
         }
@@ -334,7 +337,7 @@ impl App {
         })]
     }
 
-    /// The settings as words: model and mode.
+    /// The model's name.
     pub(crate) fn model(&self) -> String {
         let state = &self.session.state;
         let model = state
@@ -346,8 +349,8 @@ impl App {
         display(model, Form::Inline).into_owned()
     }
 
-    /// The mode's name.
-    pub(crate) fn mode(&self) -> &'static str {
-        wording::mode(self.session.state.settings.mode)
+    /// What is asked.
+    pub(crate) fn mode(&self) -> protocol::Mode {
+        self.session.state.settings.mode
     }
 }

@@ -29,12 +29,15 @@ pub(crate) struct Session {
 impl Session {
     /// A session whose frames are to come; with a `width` prose is wrapped at it.
     pub(crate) fn new(info: SessionInfo, look: Look, width: Option<u16>) -> Self {
-        let settings = Settings {
-            model: info.model,
-            mode: info.mode,
-            ..Settings::default()
-        };
-        let mut state = State::new(info.id, info.cwd, settings);
+        let mut state = State::new(
+            info.id,
+            info.cwd,
+            Settings {
+                model: info.model,
+                mode: info.mode,
+                ..Settings::default()
+            },
+        );
         state.name = info.name;
         Self {
             state,

@@ -25,7 +25,7 @@ pub(crate) fn changed(change: &SessionChanged) -> Option<Line<'static>> {
     let mut parts = Vec::new();
     parts.extend(change.name.as_ref().map(|name| format!("name: {}", inline(name))));
     parts.extend(change.model.as_ref().map(|model| format!("model: {}", inline(model))));
-    parts.extend(change.mode.map(|mode| format!("mode: {}", wording::mode(mode))));
+    parts.extend(change.mode.map(|mode| format!("mode: {mode}")));
     (!parts.is_empty()).then(|| paint::line(parts.join(" · "), paint::dim()))
 }
 

@@ -140,12 +140,15 @@ impl Scribe {
         self.block(block_of(item_type), lines)
     }
 
-    /// The unfinished line of an open item, for the live area.
+    /// The unfinished line of an open item, for the live area, with the blank line that would come before it.
     pub(crate) fn open_line(&self, item: &ItemId, item_type: ItemType, start: u64, text: &str) -> Vec<Line<'static>> {
-        match self.pens.get(item) {
+        let lines = match self.pens.get(item) {
             Some(pen) => pen.open_line(start, text),
             None => Pen::new(item_type, self.look, self.width).open_line(start, text),
-        }
+        };
+        let same = self.last == Some(block_of(item_type));
+        let gap = (!same && !lines.is_empty() && self.last.is_some()).then(Line::default);
+        gap.into_iter().chain(lines).collect()
     }
 
     /// Bytes of an item's text that are written.
@@ -155,7 +158,11 @@ impl Scribe {
 
     /// Lines of the client itself, such as the answer to a command.
     pub(crate) fn aside(&mut self, lines: Vec<Line<'static>>) -> Vec<Line<'static>> {
-        self.block(Block::Note, lines)
+        if lines.is_empty() {
+            lines
+        } else {
+            self.paragraph(Block::Note, lines)
+        }
     }
 
     fn pen(&mut self, item: &ItemId, item_type: ItemType) -> &mut Pen {

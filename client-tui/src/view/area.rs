@@ -41,7 +41,8 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     let reply = taken(reply(app), &mut room, Keep::End);
 
     let mut lines: Vec<Line<'static>> = Vec::new();
-    if room > 0 {
+    // A growing reply continues the line above it.
+    if room > 0 && reply.is_empty() {
         lines.push(Line::default());
     }
     for section in [reply, calls, question, queue, spinner, completions] {
@@ -55,6 +56,11 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
         row,
         column,
     }
+}
+
+/// Rows that the input takes in a terminal of `size`.
+pub(crate) fn input_rows(app: &App, size: Size) -> usize {
+    input(app, size.columns, INPUT_ROWS).0.len()
 }
 
 /// Which end of a section stays when room is short.

@@ -9,7 +9,7 @@ mod question;
 mod report;
 mod status;
 
-pub(crate) use area::compose;
+pub(crate) use area::{compose, input_rows};
 pub(crate) use question::{fits_live, whole_question};
 pub(crate) use report::{header, queued_words, session_list};
 pub(crate) use status::FRAME;

@@ -3,20 +3,23 @@
 use super::LIVE_ROWS;
 use crate::app::{App, Focus};
 use crate::paint;
+use crate::screen::Size;
 use crate::wrap::wrap;
 use protocol::frame::ApprovalView;
 use protocol::wording::{approval_lines, key_line};
 use ratatui::text::{Line, Span};
 
-/// Rows of the live area that a question leaves to the keys, the spinner, the input and the status.
-const OTHER_ROWS: u16 = 5;
+/// Rows of the live area that the spinner and the status take.
+const OTHER_ROWS: usize = 2;
 
-/// Whether the whole question has room in the live area of a terminal.
-pub(crate) fn fits_live(view: &ApprovalView, columns: u16, rows: u16) -> bool {
-    let room = LIVE_ROWS.min(rows.saturating_sub(1)).saturating_sub(OTHER_ROWS);
-    // The text alone decides for a text that no terminal has room for.
+/// Whether the whole question has room in the live area of a terminal, beside an input of `input_rows`.
+pub(crate) fn fits_live(view: &ApprovalView, size: Size, input_rows: usize) -> bool {
+    let height = usize::from(LIVE_ROWS.min(size.rows.saturating_sub(1)));
+    let keys = wrap(&Line::from(key_line(view)), size.columns, 0).len();
+    let room = height.saturating_sub(OTHER_ROWS + input_rows + keys);
+    // The number of lines alone decides for a text that no terminal has room for.
     let lines = approval_lines(view);
-    lines.len() <= usize::from(room) && wrapped(&lines, columns).len() <= usize::from(room)
+    lines.len() <= room && wrapped(&lines, size.columns).len() <= room
 }
 
 /// The question for the scrollback; long lines are left to the terminal, which joins them when they are copied.
@@ -37,7 +40,7 @@ pub(super) fn question_lines(app: &App, columns: u16) -> Vec<Line<'static>> {
     } else {
         wrapped(&lines, columns)
     };
-    shown.push(keys(app, ask));
+    shown.extend(wrap(&keys(app, ask), columns, 0));
     shown
 }
 

@@ -4,7 +4,7 @@ use crate::paint;
 use protocol::display::{Form, display};
 use protocol::frame::{Phase, QueuedInput};
 use protocol::method::{Hello, SessionInfo};
-use protocol::{By, SessionId, short, wording};
+use protocol::{By, SessionId, short};
 use ratatui::text::{Line, Span};
 
 /// The first lines of a session: version, model, session, directory, mode, and what answers if the session names no model.
@@ -12,7 +12,7 @@ pub(crate) fn header(info: &SessionInfo, hello: &Hello) -> Vec<Line<'static>> {
     let model = info.model.as_deref().unwrap_or("default model");
     let name = info.name.as_deref().unwrap_or_else(|| short(info.id.as_str()));
     let parts = [model, name, &at_home(&info.cwd)].map(inline).join(" · ");
-    let mode = wording::mode(info.mode);
+    let mode = info.mode;
     let mut lines = vec![Line::from(vec![
         Span::styled(concat!("agentd ", env!("CARGO_PKG_VERSION")), paint::bold()),
         Span::styled(format!(" · {parts} · mode {mode} · /help"), paint::dim()),

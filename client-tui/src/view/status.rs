@@ -48,16 +48,11 @@ fn doing(app: &App, now: Now) -> String {
         Phase::Stopping => "stopping".to_owned(),
         Phase::Parked => "left open when agentd stopped: /continue, or send something".to_owned(),
         _ if running().count() == 0 && app.questions() > 0 => "waits for your answer".to_owned(),
-        Phase::Acting => {
-            let tools: Vec<String> = running()
-                .map(|call| display(&call.view.tool, Form::Inline).into_owned())
-                .collect();
-            if tools.is_empty() {
-                "working".to_owned()
-            } else {
-                format!("running {}", tools.join(", "))
-            }
+        _ if running().count() > 0 => {
+            let tools = running().map(|call| display(&call.view.tool, Form::Inline).into_owned());
+            format!("running {}", tools.collect::<Vec<_>>().join(", "))
         }
+        Phase::Acting => "working".to_owned(),
         Phase::Calling | Phase::Idle => {
             if let Some(retry) = state.turn.as_ref().and_then(|turn| turn.retry_at) {
                 return format!(
@@ -88,7 +83,7 @@ pub(super) fn status_line(app: &App, columns: u16) -> Line<'static> {
         );
     }
     let state = &app.session.state;
-    let mut parts = vec![app.model(), app.mode().to_owned()];
+    let mut parts = vec![app.model(), app.mode().to_string()];
     let tokens = state.usage.input + state.usage.output;
     if tokens > 0 {
         parts.push(format!("{} tokens", count(tokens)));

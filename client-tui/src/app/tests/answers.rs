@@ -1,0 +1,196 @@
+//! Questions: what is shown of them, which keys answer them and when.
+
+use super::rig::{Rig, calls, other, own};
+use crate::request::{Effect, Request};
+use crossterm::event::KeyCode;
+use protocol::event::Choice;
+use serde_json::json;
+
+fn asked(columns: u16, command: &str) -> anyhow::Result<Rig> {
+    let mut rig = Rig::new(columns)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("run the tests")?;
+    rig.asked(command)?;
+    rig.draw()?;
+    Ok(rig)
+}
+
+fn answers(effects: Vec<Effect>) -> Vec<(Choice, Option<String>)> {
+    let answer = |request| match request {
+        Request::Answer { decision, feedback, .. } => Some((decision, feedback)),
+        _ => None,
+    };
+    calls(effects).into_iter().filter_map(answer).collect()
+}
+
+#[test]
+fn a_question_shows_everything_before_its_keys() -> anyhow::Result<()> {
+    let mut rig = asked(80, "cargo test --workspace 2>&1 | tee log")?;
+    insta::assert_snapshot!("question_80", rig.shown()?);
+    let mut rig = asked(40, "cargo test --workspace 2>&1 | tee log")?;
+    insta::assert_snapshot!("question_40", rig.shown()?);
+    Ok(())
+}
+
+#[test]
+fn a_long_command_is_in_the_scrollback_whole_and_once() -> anyhow::Result<()> {
+    let command: String = (0..300).map(|n| format!("echo step {n:03}\n")).collect();
+    let mut rig = asked(80, &command)?;
+    for _ in 0..3 {
+        rig.wait(300);
+        rig.draw()?;
+    }
+    for n in 0..300 {
+        assert_eq!(rig.count(&format!("echo step {n:03}")), 1, "{n}");
+    }
+    assert_eq!(rig.count("shown in full above"), 1);
+    assert_eq!(rig.count("y once · s session · n no"), 1);
+    Ok(())
+}
+
+#[test]
+fn a_key_answers_only_after_half_a_second_of_quiet() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(499);
+    assert!(answers(rig.key(KeyCode::Char('y'))).is_empty());
+    assert_eq!(rig.app.draft.text(), "y");
+    rig.key(KeyCode::Backspace);
+    rig.wait(500);
+    assert_eq!(answers(rig.key(KeyCode::Char('y'))), [(Choice::Once, None)]);
+    Ok(())
+}
+
+#[test]
+fn while_something_is_typed_no_key_answers() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    rig.types("wh");
+    rig.wait(5000);
+    assert!(answers(rig.types("y")).is_empty());
+    assert_eq!(rig.app.draft.text(), "why");
+    assert!(rig.shown()?.contains("Ctrl-Y, then y once"));
+    Ok(())
+}
+
+#[test]
+fn what_is_pasted_never_answers() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(5000);
+    rig.paste("y");
+    assert_eq!(rig.app.draft.text(), "y");
+    assert!(rig.app.ask.is_some());
+    Ok(())
+}
+
+#[test]
+fn control_y_moves_to_the_question_and_escape_back() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.types("draft");
+    rig.control('y');
+    assert!(rig.types("q").is_empty());
+    rig.key(KeyCode::Esc);
+    rig.types("q");
+    assert_eq!(rig.app.draft.text(), "draftq");
+    rig.control('y');
+    assert_eq!(answers(rig.key(KeyCode::Char('s'))), [(Choice::Session, None)]);
+    Ok(())
+}
+
+#[test]
+fn n_denies_and_t_denies_with_words() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    assert_eq!(answers(rig.key(KeyCode::Char('n'))), [(Choice::Deny, None)]);
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    assert!(answers(rig.key(KeyCode::Char('t'))).is_empty());
+    assert!(rig.shown()?.contains("what to do instead"));
+    rig.types("use make");
+    let told = answers(rig.key(KeyCode::Enter));
+    assert_eq!(told, [(Choice::Deny, Some("use make".to_owned()))]);
+    assert!(rig.app.draft.is_empty());
+    Ok(())
+}
+
+#[test]
+fn escape_leaves_the_words_of_a_denial_and_the_question_stays() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    rig.key(KeyCode::Char('t'));
+    rig.types("use");
+    assert!(rig.key(KeyCode::Esc).is_empty());
+    assert!(!rig.app.is_telling());
+    assert!(rig.shown()?.contains("bash wants to run"));
+    Ok(())
+}
+
+#[test]
+fn when_another_client_answers_the_question_goes_and_a_line_says_who() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.resolved("once", other())?;
+    let shown = rig.shown()?;
+    assert!(shown.contains("allowed once by agentctl (cli, pid 1)"), "{shown}");
+    assert!(!shown.contains("bash wants to run"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn the_own_answer_takes_the_question_away_at_once_and_needs_no_line() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    rig.key(KeyCode::Char('y'));
+    assert!(!rig.shown()?.contains("bash wants to run"));
+    rig.resolved("once", own())?;
+    assert!(!rig.shown()?.contains("allowed once"));
+    Ok(())
+}
+
+#[test]
+fn an_answer_that_did_not_arrive_is_asked_again() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.wait(600);
+    let request = calls(rig.key(KeyCode::Char('y'))).pop();
+    let Some(request) = request else {
+        anyhow::bail!("no call")
+    };
+    let error = protocol::client::ClientError::Lost;
+    rig.reply(crate::request::Reply::Failed { request, error });
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("bash wants to run") && shown.contains("error: the connection to agentd was lost"),
+        "{shown}"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_session_key_does_nothing_where_it_is_not_offered() -> anyhow::Result<()> {
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("go on")?;
+    rig.event("approval.requested", json!({
+        "approval": "a1", "turn": "t2", "digest": "d", "action": {}, "reason": "50 steps", "choices": ["once", "deny"],
+    }))?;
+    rig.draw()?;
+    rig.wait(600);
+    assert!(answers(rig.key(KeyCode::Char('s'))).is_empty());
+    assert_eq!(rig.app.draft.text(), "s");
+    Ok(())
+}
+
+#[test]
+fn a_question_that_a_long_draft_leaves_no_room_for_is_printed_whole() -> anyhow::Result<()> {
+    let mut rig = asked(80, "ls")?;
+    rig.paste("one\ntwo\nthree\nfour\nfive");
+    let shown = rig.shown()?;
+    for part in [
+        "bash wants to run:",
+        "  ls",
+        "why: no rule allows",
+        "s allows for this session",
+        "shown in full above",
+    ] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    Ok(())
+}
