@@ -180,6 +180,14 @@ impl Drop for Question {
     }
 }
 
+/// The answer to the question, if one is put. Cancel-safe.
+pub(crate) async fn reply(question: &mut Option<Question>) -> Option<Reply> {
+    match question {
+        Some(question) => question.reply().await,
+        None => std::future::pending().await,
+    }
+}
+
 fn word(decision: Choice) -> &'static str {
     match decision {
         Choice::Once => "once",

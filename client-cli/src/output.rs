@@ -41,7 +41,7 @@ pub(crate) struct Output {
     pub(crate) stdout: Reader,
     pub(crate) stderr: Reader,
     pub(crate) verbosity: Verbosity,
-    colour: Colour,
+    pub(crate) colour: Colour,
 }
 
 impl Output {

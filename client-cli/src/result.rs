@@ -3,11 +3,11 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, Verbosity};
+use protocol::InputId;
 use protocol::display::{Form, display};
 use protocol::event::{InputOutcome, Reason};
 use protocol::method::TurnResult;
 use protocol::script::ResultLine;
-use protocol::{InputId, Usage};
 
 /// The result line of a turn that ended.
 pub(crate) fn line(result: &TurnResult, input_id: Option<&InputId>, exit: Exit) -> ResultLine {
@@ -27,17 +27,14 @@ pub(crate) fn line(result: &TurnResult, input_id: Option<&InputId>, exit: Exit) 
     }
 }
 
-/// The result line of a command that failed before its turn began, or lost sight of it.
-pub(crate) fn failed(failure: &Failure) -> ResultLine {
+/// The result line of a command that failed before its turn began, or lost sight of it; `known` says how far it came.
+pub(crate) fn failed(failure: &Failure, known: ResultLine) -> ResultLine {
     let (message, hint) = failure.parts();
+    let kind = failure.kind();
     ResultLine {
-        reason: Some(Reason {
-            kind: failure.kind(),
-            message,
-            hint,
-        }),
-        usage: Usage::default(),
-        ..ResultLine::new("error", failure.exit().code())
+        exit_code: failure.exit().code(),
+        reason: Some(Reason { kind, message, hint }),
+        ..known
     }
 }
 

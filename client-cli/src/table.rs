@@ -16,7 +16,8 @@ pub(crate) fn print(output: &Output, head: &[&str], rows: &[Vec<String>]) -> Res
     output.write(&aligned(head, rows, columns()))
 }
 
-fn columns() -> usize {
+/// How many columns stdout's terminal has.
+pub(crate) fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
     size.map(|size| usize::from(size.ws_col))
         .ok()

@@ -401,6 +401,21 @@ async fn a_script_rewritten_after_approval_is_not_run() {
 }
 
 #[tokio::test]
+async fn an_environment_changed_after_approval_is_noticed_but_for_what_only_approval_adds() {
+    let mut world = World::with_variables(&[("SSH_AUTH_SOCK", "/agent"), ("LC_ALL", "C")]);
+    let arguments = json!({"command": "echo ${SSH_AUTH_SOCK-none}"});
+    let digest = world.digest(&arguments).await;
+    let mut environment = world.place.target.environment().clone();
+    environment.remove("SSH_AUTH_SOCK");
+    world.place.target = world.place.target.with_environment(environment.clone()).unwrap();
+    let ended = world.start_as(arguments.clone(), digest.clone()).ended().await;
+    assert!(ended.output.starts_with("none\n"), "{}", ended.output);
+    environment.insert("PATH".into(), "/elsewhere".into());
+    world.place.target = world.place.target.with_environment(environment).unwrap();
+    assert_eq!(world.start_as(arguments, digest).ended().await.outcome, Outcome::NotRun);
+}
+
+#[tokio::test]
 async fn a_directory_swapped_after_approval_is_not_worked_in() {
     let world = World::new();
     std::fs::create_dir(world.root().join("sub")).unwrap();

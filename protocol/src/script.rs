@@ -17,7 +17,7 @@ pub struct ResultLine {
     /// Null if no turn began.
     pub turn: Option<TurnId>,
     /// The turn's outcome; `cancelled` for an input that never had a turn; `started`, `steered` or `queued` with `--no-wait`;
-    /// `error` if the command failed before that.
+    /// `detached` if a signal ended the command before the turn; `error` if the command failed before that.
     pub status: String,
     /// Text of the step that ended the turn.
     pub text: String,

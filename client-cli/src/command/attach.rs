@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use clap::CommandFactory;
 use protocol::ErrorKind;
+use protocol::client::ClientError;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -45,8 +46,19 @@ pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Re
             "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
         ));
     }
-    let _ = (invocation, session);
-    Err(Failure::error("the terminal UI is not part of this build"))
+    let base = invocation.new_session()?;
+    let options = client_tui::Options {
+        session,
+        cwd: invocation.cwd.clone(),
+        model: base.model,
+        mode: base.mode,
+    };
+    client_tui::run(options)
+        .await
+        .map_err(|error| match error.downcast::<ClientError>() {
+            Ok(error) => error.into(),
+            Err(error) => Failure::error(error.to_string()),
+        })
 }
 
 fn terminal() -> bool {

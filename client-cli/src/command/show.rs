@@ -4,7 +4,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow};
 use crate::invocation::{Answers, Invocation, connect};
-use crate::words;
+use crate::output::{Colour, Output, Reader};
+use crate::table;
+use client_tui::Look;
 use protocol::client::Autostart;
 use protocol::{Envelope, Frame, Seq};
 
@@ -29,7 +31,21 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
             _ => {}
         }
     }
-    let lines: Vec<String> = events.iter().map(words::line).collect();
-    invocation.output.line(&lines.join("\n"))?;
+    let output = &invocation.output;
+    let width = output
+        .on_terminal()
+        .then(|| u16::try_from(table::columns()).unwrap_or(u16::MAX));
+    let lines = client_tui::transcript(&events, width, look(output));
+    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    output.write(&text)?;
     Ok(Exit::Completed)
+}
+
+fn look(output: &Output) -> Look {
+    match (output.colours(output.stdout), output.stdout, output.colour) {
+        (true, ..) => Look::Colour,
+        // `NO_COLOR` is about colour alone.
+        (false, Reader::Terminal, Colour::Auto) => Look::Marked,
+        _ => Look::Plain,
+    }
 }

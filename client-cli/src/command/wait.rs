@@ -27,7 +27,8 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     let json = arguments.json;
     let result = wait(invocation, arguments).await;
     if let (true, Err(failure)) = (json, &result) {
-        invocation.output.json(&result::failed(failure))?;
+        let known = ResultLine::new("error", Exit::Error.code());
+        invocation.output.json(&result::failed(failure, known))?;
     }
     result
 }

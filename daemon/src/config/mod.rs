@@ -43,7 +43,7 @@ pub struct Config {
 }
 
 /// `[session]`: what sessions begin with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionDefaults {
     /// Names of further variables of the client's environment that commands get.
     pub env: Vec<String>,
@@ -109,18 +109,6 @@ impl Config {
         names.sort_unstable();
         names.dedup();
         names
-    }
-}
-
-impl Default for SessionDefaults {
-    fn default() -> Self {
-        Self {
-            env: Vec::new(),
-            mode: Mode::default(),
-            limits: Limits::default(),
-            resume: Resume::default(),
-            unattended: None,
-        }
     }
 }
 

@@ -35,9 +35,9 @@ pub(super) fn judge_call(facts: &Facts, policy: &Policy<'_>) -> Verdict {
 }
 
 fn by_rule(facts: &Facts, rules: &[Rule], decision: RuleDecision) -> Option<Verdict> {
-    let rule = rules
-        .iter()
-        .find(|rule| rule.decision == decision && rule.matches_call(facts))?;
+    let rule = rules.iter().find(|rule| {
+        rule.decision == decision && (decision != RuleDecision::Allow || rule.may_allow()) && rule.matches_call(facts)
+    })?;
     Some(order::verdict_of(rule))
 }
 
@@ -94,7 +94,7 @@ fn path_concern(path: &PathFact) -> Option<String> {
 const OWN_PARENTS: &[&str] = &[".config", "state", "share", ".cache", "run", "cache"];
 
 /// Whether a path lies in the daemon's own state, configuration or runtime directory.
-pub(super) fn is_own_file(path: &Path) -> bool {
+pub(crate) fn is_own_file(path: &Path) -> bool {
     let names: Vec<&str> = path
         .components()
         .filter_map(|component| match component {

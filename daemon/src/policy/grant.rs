@@ -5,6 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, Inside};
+use super::order::covered_with_parents;
+use super::rule::{CommandWords, Rule, RuleDecision};
+use super::shell::{self, Part};
 
 /// What a person has allowed until the session ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,15 +23,150 @@ pub enum Grant {
     Host { tool: String, host: String },
 }
 
+/// Commands whose first word says nothing without the second.
+const DISPATCHERS: &[&str] = &[
+    "git",
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "deno",
+    "go",
+    "rustup",
+    "pip",
+    "pip3",
+    "uv",
+    "poetry",
+    "pdm",
+    "bundle",
+    "gem",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "terraform",
+    "systemctl",
+    "brew",
+    "apt",
+    "apt-get",
+    "dnf",
+    "gh",
+    "glab",
+    "make",
+    "just",
+    "task",
+    "gradle",
+    "mvn",
+    "bazel",
+    "dotnet",
+    "mix",
+    "rails",
+    "swift",
+    "flutter",
+    "composer",
+    "tox",
+    "nox",
+    "hatch",
+    "meson",
+    "conda",
+    "aws",
+    "gcloud",
+    "az",
+    "nix",
+    "zig",
+    "cmake",
+];
+
+/// Second words that only say that a third one follows.
+const RUNNERS: &[&str] = &["run", "exec", "x", "dlx", "tool", "compose"];
+
+/// Interpreters, wrappers and commands that destroy or send: their words are only ever allowed exactly as shown.
+const EXACT_ONLY: &[&str] = &[
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "fish",
+    "env",
+    "sudo",
+    "doas",
+    "su",
+    "xargs",
+    "parallel",
+    "find",
+    "ssh",
+    "python",
+    "python3",
+    "node",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "awk",
+    "gawk",
+    "sed",
+    "npx",
+    "bunx",
+    "pnpx",
+    "uvx",
+    "eval",
+    "exec",
+    "source",
+    ".",
+    "nohup",
+    "setsid",
+    "nice",
+    "timeout",
+    "time",
+    "watch",
+    "flock",
+    "script",
+    "strace",
+    "busybox",
+    "command",
+    "builtin",
+    "trap",
+    "rm",
+    "rmdir",
+    "mv",
+    "cp",
+    "dd",
+    "ln",
+    "chmod",
+    "chown",
+    "chgrp",
+    "kill",
+    "pkill",
+    "killall",
+    "tee",
+    "truncate",
+    "shred",
+    "install",
+    "rsync",
+    "scp",
+    "sftp",
+    "curl",
+    "wget",
+    "nc",
+    "ncat",
+    "socat",
+    "tmux",
+    "screen",
+    "at",
+    "crontab",
+    "osascript",
+    "gdb",
+    "java",
+];
+
 /// What "allow for this session" would cover for this call; none where it cannot be offered.
 #[must_use]
 pub fn grant_for(facts: &Facts) -> Option<Grant> {
     let tool = facts.tool.clone();
     if let Some(command) = &facts.command {
-        return Some(Grant::Exactly {
-            tool,
-            text: command.text.clone(),
-        });
+        return command_grant(tool, &command.text, &shell::analyse(command));
     }
     if let Some(host) = &facts.host {
         return Some(Grant::Host {
@@ -37,6 +175,63 @@ pub fn grant_for(facts: &Facts) -> Option<Grant> {
         });
     }
     plain_files(facts).then_some(Grant::Files { tool })
+}
+
+/// Nothing is offered for a compound command: one word of it would stand for all.
+fn command_grant(tool: String, text: &str, analysis: &shell::Analysis) -> Option<Grant> {
+    if !analysis.blocks.is_empty() || analysis.unseen.is_some() {
+        return None;
+    }
+    let mut typed = analysis.parts.iter().filter(|part| part.parent.is_none());
+    let (Some(part), None) = (typed.next(), typed.next()) else {
+        return None;
+    };
+    let exactly = Grant::Exactly {
+        tool: tool.clone(),
+        text: text.to_owned(),
+    };
+    let wraps = analysis.parts.len() > 1;
+    if wraps || !analysis.asks.is_empty() || !part.extras.is_empty() {
+        return Some(exactly);
+    }
+    Some(prefix(&part.sure_words()).map_or(exactly, |words| Grant::Command { tool, words }))
+}
+
+/// The words worth allowing: the first, or as many as it takes to say what a dispatcher does.
+fn prefix(words: &[String]) -> Option<Vec<String>> {
+    let first = words.first()?;
+    let is_exact = |word: &str| {
+        EXACT_ONLY
+            .iter()
+            .any(|known| word == *known || is_version_of(word, known))
+    };
+    if first.contains('/') || is_exact(first) {
+        return None;
+    }
+    if !DISPATCHERS.contains(&first.as_str()) {
+        return Some(vec![first.clone()]);
+    }
+    let second = words.get(1).filter(|word| is_subcommand(word))?;
+    let mut prefix = vec![first.clone(), second.clone()];
+    if RUNNERS.contains(&second.as_str()) && first != "cargo" {
+        // `docker exec` and its like run any command there is.
+        let runs_scripts = matches!(first.as_str(), "npm" | "pnpm" | "yarn" | "bun") && second == "run";
+        prefix.push(words.get(2).filter(|word| runs_scripts && is_subcommand(word))?.clone());
+    }
+    Some(prefix)
+}
+
+/// `python3.12` is a `python3`.
+fn is_version_of(word: &str, known: &str) -> bool {
+    word.strip_prefix(known)
+        .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+fn is_subcommand(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':'))
 }
 
 fn plain_files(facts: &Facts) -> bool {
@@ -48,19 +243,67 @@ fn plain_files(facts: &Facts) -> bool {
 }
 
 impl Grant {
-    /// Whether the call is allowed by this.
+    /// Whether the call is allowed by this, together with what may run unasked anyway.
     #[must_use]
     pub fn covers(&self, facts: &Facts) -> bool {
         match self {
-            Self::Command { .. } => false,
-            Self::Exactly { tool, text } => {
-                *tool == facts.tool && facts.command.as_ref().is_some_and(|command| command.text == *text)
-            }
+            Self::Command { tool, .. } => facts.command.as_ref().is_some_and(|command| {
+                let analysis = shell::analyse(command);
+                let covered =
+                    |part: &Part| covered_with_parents(&analysis, part, |part| self.covers_part(&facts.tool, part));
+                *tool == facts.tool
+                    && analysis.blocks.is_empty()
+                    && analysis.asks.is_empty()
+                    && analysis.unseen.is_none()
+                    && analysis.parts.iter().any(covered)
+                    && analysis.parts.iter().all(|part| part.is_harmless() || covered(part))
+            }),
+            Self::Exactly { .. } => self.quotes(facts),
             Self::Files { tool } => {
                 *tool == facts.tool && facts.command.is_none() && facts.host.is_none() && plain_files(facts)
             }
             Self::Host { tool, host } => *tool == facts.tool && facts.host.as_ref() == Some(host),
         }
+    }
+
+    pub(super) fn covers_part(&self, called: &str, part: &Part) -> bool {
+        match self {
+            Self::Command { tool, words } => tool == called && part.sure_words().starts_with(words),
+            _ => false,
+        }
+    }
+
+    /// Whether it is for this very command line.
+    pub(super) fn quotes(&self, facts: &Facts) -> bool {
+        match self {
+            Self::Exactly { tool, text } => {
+                *tool == facts.tool && facts.command.as_ref().is_some_and(|command| command.text == *text)
+            }
+            _ => false,
+        }
+    }
+
+    /// The rule that "always" would write: the same, for later sessions of the project at `root`.
+    #[must_use]
+    pub fn to_rule(&self, root: &std::path::Path) -> Rule {
+        let mut rule = Rule::new(RuleDecision::Allow);
+        rule.root = Some(root.to_owned());
+        match self.clone() {
+            Self::Command { tool, words } => {
+                rule.tool = Some(tool);
+                rule.command = Some(CommandWords(words));
+            }
+            Self::Exactly { tool, text } => {
+                rule.tool = Some(tool);
+                rule.exact = Some(text);
+            }
+            Self::Files { tool } => rule.tool = Some(tool),
+            Self::Host { tool, host } => {
+                rule.tool = Some(tool);
+                rule.hosts = vec![host];
+            }
+        }
+        rule
     }
 }
 

@@ -3,13 +3,17 @@
 //! The first that speaks wins: guard, deny rule, ask rule, allow rule, session allowance, mode. Nothing here reads a
 //! file, a clock or the environment, so a verdict can be recorded, repeated and tested.
 
+use std::path::{Path, PathBuf};
+
 pub mod facts;
-mod files;
+pub(crate) mod files;
 pub mod grant;
 pub mod mode;
 mod order;
 pub mod rule;
 pub mod shell;
+#[cfg(test)]
+mod tests;
 
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};
@@ -25,6 +29,42 @@ pub struct Policy<'a> {
     pub grants: &'a [Grant],
     /// Whether the built-in list of read-only commands runs without asking.
     pub builtin_allow: bool,
+}
+
+/// Judges a command line by rules and mode alone, as `agentctl rules test` does: nothing is looked up, and the read-only
+/// sandbox counts as available.
+#[must_use]
+pub fn judge_command(
+    text: &str,
+    cwd: &Path,
+    roots: &[PathBuf],
+    home: Option<&Path>,
+    mode: Mode,
+    rules: &[Rule],
+) -> Verdict {
+    let command = CommandFact {
+        text: text.to_owned(),
+        cwd: cwd.to_owned(),
+        roots: roots.to_vec(),
+        home: home.map(Path::to_owned),
+        sandbox: true,
+        ..CommandFact::default()
+    };
+    let facts = Facts {
+        tool: "bash".to_owned(),
+        writes: true,
+        command: Some(command),
+        ..Facts::default()
+    };
+    judge(
+        &facts,
+        &Policy {
+            mode,
+            rules,
+            grants: &[],
+            builtin_allow: true,
+        },
+    )
 }
 
 /// Judges one call.

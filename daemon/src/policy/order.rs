@@ -1,19 +1,22 @@
 //! The order of judgement for command lines: guard, deny rule, ask rule, allow rule, session allowance, mode.
 
 use super::Policy;
-use super::facts::{CommandFact, Facts};
+use super::facts::{CommandFact, Facts, Inside};
+use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision};
+use super::shell::{self, Analysis, Part};
 
 pub(super) fn judge_command(facts: &Facts, command: &CommandFact, policy: &Policy<'_>) -> Verdict {
-    if let Some(grant) = policy.grants.iter().find(|grant| grant.covers(facts)) {
-        return Verdict::new(Decision::Allow, "Allowed for this session.").by_rule(grant);
-    }
-    if policy.mode == Mode::All {
-        return Verdict::new(Decision::Allow, "The mode allows everything.");
-    }
-    let mut verdict = settle(Verdict::new(Decision::Ask, "Commands ask."), policy.mode);
-    verdict.parts = vec![command.text.clone()];
+    let analysis = shell::analyse(command);
+    let case = Case {
+        facts,
+        command,
+        policy,
+        analysis: &analysis,
+    };
+    let mut verdict = settle(case.verdict(), policy.mode);
+    verdict.parts = analysis.parts.into_iter().map(|part| part.text).collect();
     verdict
 }
 
@@ -33,4 +36,134 @@ pub(super) fn verdict_of(rule: &Rule) -> Verdict {
         RuleDecision::Deny => (Decision::Deny, "A rule denies it."),
     };
     Verdict::new(decision, reason).by_rule(rule)
+}
+
+struct Case<'a> {
+    facts: &'a Facts,
+    command: &'a CommandFact,
+    policy: &'a Policy<'a>,
+    analysis: &'a Analysis,
+}
+
+/// Who lets one part of a command line run.
+#[derive(Clone, Copy)]
+enum Cover<'a> {
+    Rule(&'a Rule),
+    Grant(&'a Grant),
+    Builtin,
+}
+
+impl<'a> Case<'a> {
+    fn verdict(&self) -> Verdict {
+        let quoted = self
+            .policy
+            .rules
+            .iter()
+            .find(|rule| rule.may_allow() && rule.quotes(&self.facts.tool, &self.command.text));
+        if let (Some(reason), None) = (self.analysis.blocks.first(), quoted) {
+            return Verdict::new(Decision::Blocked, reason.as_str());
+        }
+        for decision in [RuleDecision::Deny, RuleDecision::Ask] {
+            if let Some(rule) = self
+                .policy
+                .rules
+                .iter()
+                .find(|rule| rule.decision == decision && self.touches(rule))
+            {
+                return verdict_of(rule);
+            }
+        }
+        if let Some(rule) = quoted {
+            return verdict_of(rule);
+        }
+        if let Some(grant) = self.policy.grants.iter().find(|grant| grant.quotes(self.facts)) {
+            return Verdict::new(Decision::Allow, "Allowed for this session.").by_rule(grant);
+        }
+        match self.concern() {
+            Ok(covers) => self.allowed(&covers),
+            Err(_) if self.policy.mode == Mode::All && self.analysis.unseen.is_none() => {
+                Verdict::new(Decision::Allow, "The mode allows everything.")
+            }
+            Err(reason) => Verdict::new(Decision::Ask, reason),
+        }
+    }
+
+    fn touches(&self, rule: &Rule) -> bool {
+        rule.quotes(&self.facts.tool, &self.command.text)
+            || self
+                .analysis
+                .parts
+                .iter()
+                .any(|part| rule.touches_part(&self.facts.tool, part))
+    }
+
+    /// Who lets each part run, or the first reason to ask.
+    fn concern(&self) -> Result<Vec<Cover<'a>>, String> {
+        let analysis = self.analysis;
+        if let Some(reason) = analysis.unseen.iter().chain(&analysis.asks).next() {
+            return Err(reason.clone());
+        }
+        if let Some(path) = self
+            .command
+            .operands
+            .iter()
+            .find(|path| path.secret || path.inside == Inside::Outside)
+        {
+            let what = if path.secret {
+                "usually holds secrets"
+            } else {
+                "leads outside the project"
+            };
+            return Err(format!("{} {what}.", path.shown));
+        }
+        let mut covers = Vec::with_capacity(analysis.parts.len());
+        for part in &analysis.parts {
+            match self.cover(part) {
+                Some(cover) => covers.push(cover),
+                None => {
+                    return Err(part
+                        .concern()
+                        .unwrap_or("The built-in list is switched off.")
+                        .to_owned());
+                }
+            }
+        }
+        Ok(covers)
+    }
+
+    fn cover(&self, part: &Part) -> Option<Cover<'a>> {
+        let tool = &self.facts.tool;
+        let rules = self.policy.rules.iter().filter(|rule| rule.may_allow());
+        let mut by_words = rules
+            .map(Cover::Rule)
+            .chain(self.policy.grants.iter().map(Cover::Grant));
+        let found = by_words.find(|cover| match cover {
+            Cover::Rule(rule) => covered_with_parents(self.analysis, part, |part| rule.covers_part(tool, part)),
+            Cover::Grant(grant) => covered_with_parents(self.analysis, part, |part| grant.covers_part(tool, part)),
+            Cover::Builtin => false,
+        });
+        found.or_else(|| (self.policy.builtin_allow && part.is_harmless()).then_some(Cover::Builtin))
+    }
+
+    fn allowed(&self, covers: &[Cover<'_>]) -> Verdict {
+        let spoke = covers.iter().find(|cover| !matches!(cover, Cover::Builtin));
+        match spoke {
+            Some(Cover::Rule(rule)) => verdict_of(rule),
+            Some(Cover::Grant(grant)) => Verdict::new(Decision::Allow, "Allowed for this session.").by_rule(grant),
+            _ => Verdict::new(Decision::Allow, "It only reads inside the project."),
+        }
+    }
+}
+
+/// Whether words cover a part: its own, or those of the command that runs it.
+pub(super) fn covered_with_parents(analysis: &Analysis, part: &Part, covers: impl Fn(&Part) -> bool) -> bool {
+    let mut at = Some(part);
+    // A parent always stands before its child, so this ends.
+    while let Some(part) = at {
+        if part.extras.is_empty() && covers(part) {
+            return true;
+        }
+        at = part.parent.and_then(|parent| analysis.parts.get(parent));
+    }
+    false
 }

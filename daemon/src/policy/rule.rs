@@ -143,6 +143,12 @@ impl Rule {
         Some(bound)
     }
 
+    /// Whether the rule allows, and comes from a file that may.
+    #[must_use]
+    pub fn may_allow(&self) -> bool {
+        self.decision == RuleDecision::Allow && self.source == Source::User
+    }
+
     fn speaks_of_tool(&self, tool: &str) -> bool {
         self.tool.as_deref().is_none_or(|own| own == tool || own == "*")
     }

@@ -14,11 +14,12 @@ use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::address::{address, extra_headers, refused};
 use super::classify::{Answer, classify};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
 use super::redact::Redactor;
-use super::{Origin, Sink, sse};
+use super::{ModelReply, Origin, Sink, sse};
 use crate::config::profile::{Profile, Timeouts};
 
 /// Most of an error body that is kept.
@@ -138,7 +139,7 @@ impl Endpoint {
         self.url.host_str().unwrap_or_default()
     }
 
-    /// Sends `body` and lets `decoder` read the stream that comes back.
+    /// Sends `body`, lets `decoder` read the stream that comes back and makes the reply of it.
     ///
     /// # Errors
     /// Every failure up to the end of the body; the texts are redacted.
@@ -149,14 +150,21 @@ impl Endpoint {
         body: Vec<u8>,
         decoder: Box<dyn Decoder>,
         sink: &mut dyn Sink,
-    ) -> Result<Decoded, ModelError> {
+    ) -> Result<ModelReply, ModelError> {
         let headers = self.request_headers(key_header, wire_headers)?;
-        let result = self.attempt(headers, body, decoder, sink).await;
-        result.map_err(|error| self.redacted(error))
+        let decoded = self.attempt(headers, body, decoder, sink).await;
+        let reply = decoded.and_then(|mut decoded| {
+            // Before the message is cut to its length, which could cut a secret in two.
+            if let Some(said) = decoded.error.as_mut().and_then(|error| error.message.as_mut()) {
+                *said = self.redactor.clean(said);
+            }
+            decoded.into_reply(sink)
+        });
+        reply.map_err(|error| self.redacted(error))
     }
 
     /// `error` without the profile's secrets.
-    pub(super) fn redacted(&self, error: ModelError) -> ModelError {
+    fn redacted(&self, error: ModelError) -> ModelError {
         ModelError {
             message: self.redactor.clean(&error.message),
             hint: error.hint.map(|hint| self.redactor.clean(&hint)),
@@ -269,10 +277,11 @@ impl Endpoint {
             );
             return ModelError::new(Class::BadRequest, message).with_hint("set base_url to the address it leads to");
         }
+        let body = self.redactor.clean(&String::from_utf8_lossy(&body));
         let answer = Answer {
             status: status.as_u16(),
             headers: response.headers(),
-            body: &body,
+            body: body.as_bytes(),
         };
         let error = classify(&answer, Timestamp::now());
         if status.is_success() {
@@ -324,60 +333,6 @@ fn is_stream(response: &Response) -> bool {
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     !(kind.starts_with("application/json") || kind.starts_with("text/html"))
-}
-
-/// The checked address of `profile`'s requests.
-fn address(profile: &Profile, path: &str) -> Result<Url, ModelError> {
-    // A query (Azure's `?api-version=`) stays behind the path.
-    let (base, query) = match profile.base_url.split_once('?') {
-        Some((base, query)) => (base, Some(query)),
-        None => (profile.base_url.as_str(), None),
-    };
-    let mut url = Url::parse(&format!("{}{path}", base.trim_end_matches('/')))
-        .map_err(|error| refused(format!("base_url of profile `{}` is no URL: {error}", profile.name)))?;
-    url.set_query(query);
-    url.set_fragment(None);
-    let host = url.host_str().unwrap_or_default();
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if profile.allow_http || is_loopback(host) => Ok(url),
-        "http" => Err(refused(format!(
-            "base_url of profile `{}` would send the key to {host} in the clear",
-            profile.name
-        ))
-        .with_hint("use https, or set allow_http = true if the network is trusted")),
-        scheme => Err(refused(format!(
-            "base_url of profile `{}` is {scheme}, not https",
-            profile.name
-        ))),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-fn extra_headers(profile: &Profile) -> Result<HeaderMap, ModelError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &profile.headers {
-        let wrong = || {
-            refused(format!(
-                "header `{}` of profile `{}` is not valid",
-                name.escape_debug(),
-                profile.name
-            ))
-        };
-        let key: HeaderName = name.parse().map_err(|_| wrong())?;
-        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| wrong())?;
-        value.set_sensitive(true);
-        headers.insert(key, value);
-    }
-    Ok(headers)
-}
-
-fn refused(message: impl AsRef<str>) -> ModelError {
-    ModelError::new(Class::Refused, message)
 }
 
 fn too_large(error: &dyn std::error::Error) -> ModelError {

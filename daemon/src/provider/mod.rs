@@ -6,11 +6,15 @@
 //! Retrying is the turn loop's business: a failure comes back as a `ModelError` whose class says whether trying again can
 //! help.
 
+mod address;
 mod anthropic_messages;
 mod call_ids;
 mod classify;
 mod decoded;
+mod demo;
 pub mod error;
+#[cfg(test)]
+mod exchange;
 mod http;
 mod json_text;
 mod lenient;
@@ -20,6 +24,8 @@ mod openai_responses;
 #[cfg(test)]
 mod recorded;
 mod redact;
+#[cfg(test)]
+mod requests;
 mod retry_after;
 pub mod sse;
 
@@ -200,7 +206,7 @@ pub fn connect(profile: &Profile, key: Option<SecretString>, http: &Http) -> Res
         Wire::OpenaiResponses => Ok(Arc::new(openai_responses::OpenaiResponses::new(endpoint(
             "/responses",
         )?))),
-        Wire::Demo => Err(ModelError::new(Class::Refused, "the demo model is not built in")),
+        Wire::Demo => Ok(Arc::new(demo::Demo)),
     }
 }
 

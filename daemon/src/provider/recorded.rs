@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::decoded::{Decoded, Decoder};
 use super::error::Class;
 use super::normal::normalised;
-use super::{ItemKind, ReplyItem, Sink, decoder, sse};
+use super::{ItemKind, ReplyItem, Sink, classify_body, decoder, sse};
 use crate::config::profile::Wire;
 
 const WIRES: [(&str, Wire); 3] = [
@@ -260,6 +260,31 @@ fn a_stream_cut_anywhere_never_gives_a_reply() {
                 "{}",
                 path.display()
             );
+        }
+    }
+}
+
+#[test]
+fn every_recorded_error_body_has_its_class() {
+    let Some(root) = fixtures() else { return };
+    for (folder, _) in WIRES {
+        for path in files(&root.join("dev").join(folder).join("errors"), "body") {
+            let meta: Value =
+                serde_json::from_str(&std::fs::read_to_string(path.with_extension("json")).unwrap()).unwrap();
+            let status = u16::try_from(meta["status"].as_u64().unwrap()).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let class = classify_body(status, &std::fs::read(&path).unwrap()).class;
+            // The recordings' names say what they show where the status does not.
+            let wanted = match status {
+                400 if name.contains("context-len") || name.contains("handles-con") => Class::ContextTooLong,
+                400 | 404 => Class::BadRequest,
+                401 | 403 => Class::Authentication,
+                429 => Class::RateLimited,
+                500 => Class::Server,
+                529 => Class::Overloaded,
+                _ => panic!("{name}: a status without a known class"),
+            };
+            assert_eq!(class, wanted, "{name}");
         }
     }
 }

@@ -55,7 +55,8 @@ impl State {
             Event::StepFailed(failed) => self.with_turn(|turn| {
                 turn.failures += 1;
                 turn.failing_since.get_or_insert(at);
-                turn.stage = Stage::Calling { retry_at: failed.retry_at };
+                // Without another try the turn ends in the same transaction, and nothing is wanted any more.
+                turn.stage = failed.retry_at.map_or(Stage::Acting, |at| Stage::Calling { retry_at: Some(at) });
                 turn.usage += failed.usage.unwrap_or_default();
             }),
             Event::StepCompleted(completed) => {

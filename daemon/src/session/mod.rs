@@ -17,6 +17,8 @@ mod fold;
 mod handle;
 mod input;
 mod live;
+#[cfg(test)]
+mod machine_tests;
 mod open;
 mod reconcile;
 mod registry;

@@ -43,6 +43,8 @@ pub(crate) fn wanted(state: &State) -> BTreeMap<Effect, Urge> {
     let Some(turn) = &state.turn else { return BTreeMap::new() };
     match turn.stage {
         Stage::Calling { retry_at: Some(_) } => BTreeMap::new(),
+        // The turn has begun, and its first step follows in the same transaction.
+        Stage::Calling { .. } if turn.step == 0 => BTreeMap::new(),
         Stage::Calling { retry_at: None } => BTreeMap::from([(Effect::Model(turn.model_key()), Urge::Run)]),
         Stage::Acting => running(turn, Urge::Run),
         Stage::Stopping { hard: true, .. } => running(turn, Urge::Kill),

@@ -36,6 +36,14 @@ const LISTED: &[&str] = &[
 /// Families of such names.
 const LISTED_PREFIXES: &[&str] = &["LC_", "CONDA_", "NVM_", "NIX_"];
 
+/// Names that let a command act as the person at the screen: only for commands a person approved.
+const PERSONAL: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
+
 /// Names that make a program load or run something before the command begins; not even `[session] env` passes them.
 const FORBIDDEN: &[&str] = &[
     "ENV",
@@ -81,6 +89,12 @@ const TOTAL_LIMIT_BYTES: usize = 512 * 1024;
 /// Whether a client may send this variable of its own, without the configuration naming it.
 pub fn is_listed(name: &str) -> bool {
     LISTED.contains(&name) || LISTED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether this variable is kept from commands that no person approved. Whether a command has it is no part of what is
+/// approved, so digests leave it out.
+pub fn is_personal(name: &str) -> bool {
+    PERSONAL.contains(&name)
 }
 
 /// The environment of a session's commands: of the `client`'s variables the listed ones and `extra_names` (`[session] env`),

@@ -20,17 +20,18 @@ mod descendants;
 pub mod environment;
 pub mod guard;
 mod harden;
-pub mod listing;
+
 mod lock;
 pub mod names;
 pub mod open;
-mod project;
 mod orphans;
+mod project;
 pub mod replace;
 pub mod resolve;
+pub mod walk;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
-pub use environment::{command_environment, is_listed};
+pub use environment::{command_environment, is_listed, is_personal};
 pub use guard::exec_guard;
 pub use harden::harden_daemon;
 pub use lock::{GuardsRemain, wait_for_guards};
@@ -43,7 +44,7 @@ pub struct Target(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    roots: Vec<Root>,
+    roots: Arc<[Root]>,
     cwd: PathBuf,
     environment: BTreeMap<String, String>,
     hidden: Vec<PathBuf>,
@@ -98,6 +99,9 @@ pub enum TargetError {
     /// Nothing has this name.
     #[error("{0}: no such file or directory")]
     NotFound(String),
+    /// A file was expected and this is a directory.
+    #[error("{0}: is a directory; use list_dir to see what is in it")]
+    IsDirectory(String),
     /// The file is not what it was when it was looked at.
     #[error("{0} changed while it was being worked on; nothing was written")]
     Changed(String),
@@ -135,7 +139,7 @@ impl Target {
             .roots
             .iter()
             .map(|path| Root::open(path))
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<_, _>>()?;
         let cwd = canonical_directory(&spec.cwd)?;
         let hidden = spec
             .hidden
@@ -150,14 +154,20 @@ impl Target {
         })))
     }
 
-    /// The same roots and directories with another environment, as after a client refreshed it between two turns.
+    /// The same roots, still the very directories the session began with, for commands with another environment.
+    ///
+    /// # Errors
+    /// A root is gone or was replaced.
     pub fn with_environment(&self, environment: BTreeMap<String, String>) -> Result<Self, TargetError> {
-        Self::open(TargetSpec {
-            roots: self.0.roots.iter().map(|root| root.path.clone()).collect(),
-            cwd: self.0.cwd.clone(),
+        self.roots().iter().try_for_each(Root::check)?;
+        let Inner { roots, cwd, hidden, .. } = &*self.0;
+        let (roots, cwd, hidden) = (Arc::clone(roots), cwd.clone(), hidden.clone());
+        Ok(Self(Arc::new(Inner {
+            roots,
+            cwd,
             environment,
-            hidden: self.0.hidden.clone(),
-        })
+            hidden,
+        })))
     }
 
     /// Where commands start, without symbolic links.

@@ -216,7 +216,7 @@ pub(crate) fn stat_of(fd: impl AsFd, shown: &str) -> Result<Stat, TargetError> {
 fn check_regular(stat: &Stat, fd: impl AsFd, shown: &str) -> Result<(), TargetError> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return check_file_system(fd, shown),
-        FileType::Directory => "is a directory; use list_dir to see what is in it",
+        FileType::Directory => return Err(TargetError::IsDirectory(shown.to_string())),
         FileType::Fifo => "is a named pipe, not a regular file",
         FileType::Socket => "is a socket, not a regular file",
         FileType::CharacterDevice | FileType::BlockDevice => "is a device, not a regular file",

@@ -16,7 +16,7 @@ use super::{
 use super::{arguments, blocking, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
-use crate::target::{CommandEnd, CommandEvent, Resolved, Running};
+use crate::target::{CommandEnd, CommandEvent, Resolved, Running, is_personal};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
@@ -108,7 +108,7 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         .directory_id(&cwd)
         .map_err(|error| ArgumentError::at("cwd", error))?;
     let mut digest = CallDigest::new("bash", arguments, cwd_id);
-    for (name, value) in place.target.environment() {
+    for (name, value) in place.target.environment().iter().filter(|(name, _)| !is_personal(name)) {
         digest = digest.with("variable", name.as_bytes()).with("value", value.as_bytes());
     }
     for (path, hash) in scripts::named_in(&parsed.command, &cwd.path, &place.target) {

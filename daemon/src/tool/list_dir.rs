@@ -8,16 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::CallDigest;
+use super::listed::Paths;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
-use crate::target::listing::{Listed, ListedKind, Listing};
-
-/// Entries the model gets from one call.
-const ENTRIES_LIMIT: usize = 1_000;
-
-/// Bytes of a listing; long paths reach it before the entries do.
-const OUTPUT_LIMIT_BYTES: usize = 50_000;
+use crate::target::walk::{Depth, Rules};
 
 /// Levels a listing may go down.
 const DEPTH_LIMIT: usize = 8;
@@ -88,49 +83,15 @@ fn run(arguments: &Value, place: &Place) -> Result<Ended, ArgumentError> {
         .target
         .resolve(parsed.path.as_deref().unwrap_or("."))
         .map_err(at_path)?;
-    let listing = place
-        .target
-        .list(&resolved, parsed.depth.unwrap_or(1))
-        .map_err(at_path)?;
-    Ok(Ended::new(Outcome::Ok, shown(&listing)))
-}
-
-fn shown(listing: &Listing) -> String {
-    let mut text = String::new();
-    let mut count = 0;
-    for entry in listing.entries.iter().take(ENTRIES_LIMIT) {
-        let line = line_of(entry);
-        if text.len() + line.len() > OUTPUT_LIMIT_BYTES {
-            break;
-        }
-        text.push_str(&line);
-        count += 1;
-    }
-    if listing.entries.is_empty() {
-        text.push_str("(no entries)\n");
-    }
-    if count < listing.entries.len() {
-        let more = if listing.cut { "more than " } else { "" };
-        text.push_str(&format!(
-            "[{count} of {more}{} entries, the newest]\n",
-            listing.entries.len()
-        ));
-    }
-    if listing.ignored {
-        text.push_str("[.gitignore hides this directory; all of it is listed]\n");
-    }
-    text
-}
-
-fn line_of(entry: &Listed) -> String {
-    let mark = match entry.kind {
-        ListedKind::Directory => "/",
-        ListedKind::Link => "@",
-        ListedKind::File => "",
+    let mut paths = Paths::default();
+    let depth = Depth::Levels(parsed.depth.unwrap_or(1));
+    let rules = place.target.walk(&resolved, depth, &mut |found| paths.push(found));
+    let hidden = match rules.map_err(at_path)? {
+        Rules::Kept => "",
+        Rules::HideAll => "[.gitignore hides this directory; all of it is listed]\n",
     };
-    // A name may hold anything, also a line end, and must not pass for two.
-    let name = entry.path.display().to_string().replace('\n', "\\n");
-    format!("{name}{mark}\n")
+    let none = if paths.is_empty() { "(no entries)\n" } else { "" };
+    Ok(Ended::new(Outcome::Ok, [&paths.shown(), none, hidden].concat()))
 }
 
 #[async_trait]
@@ -172,6 +133,17 @@ mod tests {
         let mut lines: Vec<&str> = ended.output.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, ["link@", "sub/", "two\\nlines"]);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn the_newest_comes_first() -> anyhow::Result<()> {
+        let world = World::new();
+        for (name, age) in [("old", 100), ("new", 10), ("older", 1000)] {
+            let file = std::fs::File::create(world.path(name))?;
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(10_000 - age))?;
+        }
+        assert_eq!(world.run(&ListDir, json!({})).await.output, "new\nold\nolder\n");
         Ok(())
     }
 

@@ -26,9 +26,13 @@ mod change;
 mod diff;
 mod digest;
 mod edit_file;
+mod glob;
+mod grep;
 mod list_dir;
+mod listed;
 mod nearest;
 pub mod output;
+mod patience;
 mod read_file;
 mod read_set;
 mod scripts;
@@ -74,6 +78,8 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read_file::ReadFile),
         Arc::new(list_dir::ListDir),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
         Arc::new(write_file::WriteFile),
         Arc::new(edit_file::EditFile),
         Arc::new(bash::Bash),

@@ -62,6 +62,8 @@ impl Client {
                 start::start().await?;
                 Self::connect_once(options).await
             }
+            // The daemon changed between the connection and the reading of the token.
+            Err(ClientError::Rpc(error)) if error.kind == ErrorKind::NotAuthorized => Self::connect_once(options).await,
             result => result,
         }
     }

@@ -109,15 +109,20 @@ fn new_session(invocation: &Invocation, arguments: &Arguments) -> Result<CreateP
 
 /// Delivers, and waits for a successor where the daemon is about to stop or just did.
 pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Delivered, Failure> {
-    let give_up_at = Instant::now() + LOOK_FOR;
+    let mut give_up_at = None;
     loop {
         let result = match Client::connect(connect).await {
-            Ok(mut client) => plan.carry_out(&mut client).await,
-            // The start already took its time, and said why it failed.
-            Err(error) => return Err(error.into()),
+            Ok(mut client) => {
+                give_up_at.get_or_insert_with(|| Instant::now() + LOOK_FOR);
+                plan.carry_out(&mut client).await
+            }
+            Err(error) => Err(error),
         };
         match result {
-            Err(error) if passing(&error) && Instant::now() < give_up_at => tokio::time::sleep(pause(&error)).await,
+            // A daemon that was there once is waited for. One that never was did not start, and said why.
+            Err(error) if passing(&error) && give_up_at.is_some_and(|limit| Instant::now() < limit) => {
+                tokio::time::sleep(pause(&error)).await;
+            }
             result => return Ok(result?),
         }
     }

@@ -102,14 +102,16 @@ impl Arguments {
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
     let json = arguments.json;
-    let result = send(invocation, arguments).await;
+    let mut known = ResultLine::new("error", Exit::Error.code());
+    let result = send(invocation, arguments, &mut known).await;
     if let (true, Err(failure)) = (json, &result) {
-        invocation.output.json(&result::failed(failure))?;
+        invocation.output.json(&result::failed(failure, known))?;
     }
     result
 }
 
-async fn send(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+/// `known` gets what the result line says of an input that is durable, whatever happens afterwards.
+async fn send(invocation: &Invocation, arguments: Arguments, known: &mut ResultLine) -> Result<Exit, Failure> {
     let output = &invocation.output;
     let content = input::content(&arguments.text, arguments.stdin, &arguments.image)?;
     let tty = (!arguments.no_wait && output.stderr == Reader::Terminal)
@@ -119,14 +121,22 @@ async fn send(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Fai
     let connect: Connect = connect(answers, Autostart::Yes);
     let plan = deliver::Plan::new(invocation, &arguments, content, tty.as_ref())?;
     let delivered = deliver::deliver(&connect, plan).await?;
+    known.session = Some(delivered.session.id.clone());
+    known.input_id = Some(delivered.sent.input_id.clone());
+    known.turn.clone_from(&delivered.sent.turn);
     if arguments.no_wait {
-        return accepted(invocation, &arguments, &delivered);
+        return accepted(invocation, &arguments, &delivered, known);
     }
     turn::watch(invocation, &arguments, connect, delivered, tty).await
 }
 
 /// `--no-wait`: the input is durable, and that is all.
-fn accepted(invocation: &Invocation, arguments: &Arguments, delivered: &Delivered) -> Result<Exit, Failure> {
+fn accepted(
+    invocation: &Invocation,
+    arguments: &Arguments,
+    delivered: &Delivered,
+    known: &ResultLine,
+) -> Result<Exit, Failure> {
     let Delivered { session, sent, .. } = delivered;
     if !arguments.json {
         invocation.output.line(&format!("{} {}", session.id, sent.input_id))?;
@@ -138,10 +148,9 @@ fn accepted(invocation: &Invocation, arguments: &Arguments, delivered: &Delivere
         Disposition::Queued => "queued",
     };
     invocation.output.json(&ResultLine {
-        session: Some(session.id.clone()),
-        input_id: Some(sent.input_id.clone()),
-        turn: sent.turn.clone(),
-        ..ResultLine::new(status, Exit::Completed.code())
+        status: status.to_owned(),
+        exit_code: Exit::Completed.code(),
+        ..known.clone()
     })?;
     Ok(Exit::Completed)
 }

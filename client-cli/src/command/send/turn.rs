@@ -4,7 +4,7 @@
 use super::Arguments;
 use super::deliver::Delivered;
 use super::shown::{Shown, headline};
-use crate::ask::{Question, Reply, Tty};
+use crate::ask::{Question, Reply, Tty, reply};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow};
@@ -18,6 +18,7 @@ use protocol::method::{
     AnswerParams, ApprovalAnswer, InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt,
     TurnResult, TurnWait, WaitParams,
 };
+use protocol::script::ResultLine;
 use protocol::{ApprovalId, Envelope, ErrorKind, Frame, InputId, Seq, TurnId, short, wording};
 use std::collections::HashSet;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,7 +101,7 @@ pub(super) async fn watch(
         interrupted: false,
     };
     if let Some(exit) = watch.run(&mut follow).await? {
-        return Ok(exit);
+        return watch.detach(exit);
     }
     let result = watch.result(&mut follow).await?;
     watch.print(&result)
@@ -337,6 +338,25 @@ impl Watch {
         }
     }
 
+    /// Leaves the turn to itself.
+    fn detach(&mut self, exit: Exit) -> Result<Exit, Failure> {
+        self.question = None;
+        let session = &self.session.id;
+        if self.json.is_some() {
+            self.output.json(&ResultLine {
+                session: Some(session.clone()),
+                input_id: Some(self.input.clone()),
+                turn: self.turn.clone(),
+                ..ResultLine::new("detached", exit.code())
+            })?;
+        }
+        self.output.tell(&format!(
+            "session {} goes on without this client",
+            short(session.as_str())
+        ));
+        Ok(exit)
+    }
+
     async fn result(&self, follow: &mut Follow) -> Result<TurnResult, Failure> {
         let params = WaitParams {
             session: self.session.id.0.clone(),
@@ -359,14 +379,6 @@ impl Watch {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)
-    }
-}
-
-/// The answer to the question, if one is put.
-async fn reply(question: &mut Option<Question>) -> Option<Reply> {
-    match question {
-        Some(question) => question.reply().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -1,39 +1,109 @@
-//! Command lines taken apart into simple commands.
-
-use std::path::PathBuf;
+//! Command lines taken apart: what they would run, what the guard stops, what may run unasked.
+//!
+//! `parse` turns text into a syntax tree; `walk` goes through it as the shell would, with `expand` telling what each
+//! word becomes as far as text alone tells; `run` looks at each simple command: `destructive`, `git` and `own` are the
+//! guard, `wrappers`, `shells`, `xargs` and `find` find the commands inside commands, `readonly` is the built-in list.
 
 use super::facts::CommandFact;
 
-/// One simple command of a command line, as it would run.
+mod arg;
+mod arithmetic;
+mod awk;
+mod destructive;
+mod devices;
+mod escapes;
+mod expand;
+mod extended_test;
+mod find;
+mod fork_bomb;
+mod git;
+mod git_table;
+mod jq;
+mod options;
+mod output;
+mod own;
+mod parameter;
+mod parse;
+mod part;
+mod pattern;
+mod place;
+mod readonly;
+mod readonly_table;
+mod redirect;
+mod rough;
+mod run;
+mod scope;
+mod sed;
+mod shells;
+mod simple;
+mod walk;
+mod wrappers;
+mod xargs;
+
+pub use part::Part;
+
+/// What is known about a command line before it runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// As shown to people.
-    pub text: String,
-    words: Vec<String>,
+pub struct Analysis {
+    /// The simple commands, in the order they were met.
+    pub parts: Vec<Part>,
+    /// Why the line as a whole needs a person, whatever its commands are.
+    pub asks: Vec<String>,
+    /// Why the guard stops it.
+    pub blocks: Vec<String>,
+    /// Why the guard could not see all of it.
+    pub unseen: Option<String>,
 }
 
-impl Part {
-    /// The words whose value is certain, up to the first that is not.
-    #[must_use]
-    pub fn sure_words(&self) -> Vec<String> {
-        self.words.clone()
-    }
-
-    /// The ways a rule may name this command.
-    #[must_use]
-    pub fn spellings(&self) -> Vec<Vec<String>> {
-        vec![self.words.clone()]
-    }
-
-    /// Absolute paths its operands name.
-    #[must_use]
-    pub fn operand_paths(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-}
-
-/// Words of the command line that name files, for the target to resolve.
+/// Takes a command line apart. Never fails: what cannot be read is said in `unseen`.
 #[must_use]
-pub fn operands(_command: &CommandFact) -> Vec<String> {
-    Vec::new()
+pub fn analyse(command: &CommandFact) -> Analysis {
+    let mut walker = walk::Walker::new(command);
+    if let Some(reason) = disguise(&command.text) {
+        walker.ask(&reason);
+    }
+    walker.run_line();
+    Analysis {
+        parts: walker.parts,
+        asks: walker.asks,
+        blocks: walker.blocks,
+        unseen: walker.unseen,
+    }
+}
+
+/// Absolute paths and patterns the words of a command line may name, for the target to resolve.
+#[must_use]
+pub fn operands(command: &CommandFact) -> Vec<String> {
+    let mut names: Vec<String> = analyse(command)
+        .parts
+        .iter()
+        .flat_map(|part| part.operand_paths())
+        .map(|path| path.to_string_lossy().into_owned())
+        .filter(|path| !path.contains(arg::UNKNOWN))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Blanks in a row from which on something may be hidden behind them.
+const BLANKS_LIMIT: usize = 40;
+
+/// Why the text may look like something else to a person.
+fn disguise(text: &str) -> Option<String> {
+    let hidden = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    if text.chars().any(hidden) {
+        return Some("It holds characters that do not show or change how it looks.".to_owned());
+    }
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == ' ' || c == '\t' { run + 1 } else { 0 };
+        if run > BLANKS_LIMIT {
+            return Some("It holds a long run of blanks that may hide something.".to_owned());
+        }
+    }
+    None
 }

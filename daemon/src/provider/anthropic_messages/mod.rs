@@ -36,10 +36,8 @@ impl Provider for AnthropicMessages {
         let body = request::body(request, &self.origin());
         let stream = Box::new(stream::Stream::default());
         let bytes = body.to_string().into_bytes();
-        let decoded = self
-            .endpoint
+        self.endpoint
             .exchange(KeyHeader::XApiKey, &[VERSION], bytes, stream, sink)
-            .await?;
-        decoded.into_reply(sink).map_err(|error| self.endpoint.redacted(error))
+            .await
     }
 }

@@ -123,7 +123,7 @@ impl Decoder for Stream {
             "message_stop" => self.decoded.complete = true,
             "error" => self.decoded.error = Some(InStreamError::from_value(&parsed.error.unwrap_or_default())),
             // A gateway's own failure carries no type.
-            "" => self.decoded.error = parsed.error.as_ref().map(InStreamError::from_value),
+            "" if parsed.error.is_some() => self.decoded.error = parsed.error.as_ref().map(InStreamError::from_value),
             _ => {}
         }
         Ok(())

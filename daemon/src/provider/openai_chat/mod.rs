@@ -35,10 +35,8 @@ impl Provider for OpenaiChat {
         let body = request::body(request, &self.origin(), dialect);
         let stream = Box::new(stream::Stream::default());
         let bytes = body.to_string().into_bytes();
-        let decoded = self
-            .endpoint
+        self.endpoint
             .exchange(KeyHeader::Bearer, &[], bytes, stream, sink)
-            .await?;
-        decoded.into_reply(sink).map_err(|error| self.endpoint.redacted(error))
+            .await
     }
 }

@@ -1,0 +1,198 @@
+//! Running a simple command in the mind: the guard looks at it, then what it would run itself is walked, then the
+//! built-in list says whether it may go unasked.
+
+use std::rc::Rc;
+
+use super::arg::{Arg, Certainty, Stream};
+use super::part::{Part, Standing, base_name};
+use super::rough::is_name;
+use super::scope::Scope;
+use super::walk::Walker;
+use super::wrappers::{self, Inner};
+use super::{destructive, output, readonly};
+
+impl Walker<'_> {
+    /// Judges one command whose words are expanded. Returns the guess of what it prints.
+    pub(super) fn run(&mut self, args: Vec<Arg>, mut extras: Vec<String>, scope: &mut Scope) -> Option<Stream> {
+        let first = args.first()?;
+        if !self.count_command() {
+            return None;
+        }
+        let name = base_name(&first.text).to_owned();
+        if let Some(reason) = destructive::check(&name, &args, scope, self.fact) {
+            self.block(reason);
+        }
+        if !scope.cwd.is_inside(self.fact) && !matches!(name.as_str(), "cd" | "exit" | "true" | "false" | "echo") {
+            extras.push("It may run outside the project.".to_owned());
+        }
+        let operands = args
+            .iter()
+            .skip(1)
+            .flat_map(|arg| scope.cwd.spots(&arg.text))
+            .map(|spot| spot.path())
+            .collect();
+        let at = self.parts.len();
+        let shown = args.iter().map(Arg::shown).collect::<Vec<_>>().join(" ");
+        self.parts.push(Part {
+            text: shown,
+            standing: Standing::Asks(String::new()),
+            args: args.clone(),
+            extras,
+            parent: self.parent,
+            operands,
+        });
+        let outer = self.parent.replace(at);
+        let (standing, output) = self.act(&name, &args, scope);
+        self.parent = outer;
+        if let Some(part) = self.parts.get_mut(at) {
+            part.standing = standing;
+        }
+        output
+    }
+
+    fn act(&mut self, name: &str, args: &[Arg], scope: &mut Scope) -> (Standing, Option<Stream>) {
+        if let Some(body) = args
+            .first()
+            .and_then(|first| scope.functions.get(&first.text))
+            .map(Rc::clone)
+        {
+            let mut inner = scope.clone();
+            inner.params = args.get(1..).unwrap_or_default().to_vec();
+            inner.functions.remove(name);
+            let output = self.compound(&body, &mut inner);
+            return (asks("It calls a function."), output);
+        }
+        if let Some(result) = self.shell_state(name, args, scope) {
+            return result;
+        }
+        if let Some(unwrapped) = wrappers::unwrap(name, args, scope) {
+            let output = self.inner(unwrapped.inner, scope);
+            return (unwrapped.standing, output);
+        }
+        (
+            readonly::standing(args, scope, self.fact),
+            output::guess(name, args, scope, self.fact),
+        )
+    }
+
+    /// Walks what a wrapper runs.
+    fn inner(&mut self, inner: Vec<Inner>, scope: &mut Scope) -> Option<Stream> {
+        let mut output = None;
+        for run in inner {
+            let mut child = scope.clone();
+            match run {
+                Inner::Command(args) => output = self.run(args, Vec::new(), &mut child),
+                Inner::Below(args) => {
+                    child.below = true;
+                    self.run(args, Vec::new(), &mut child);
+                }
+                Inner::Script { text, zero, params } => {
+                    for var in child.vars.values_mut() {
+                        var.value.certainty = Certainty::Unknown;
+                    }
+                    child.zero = zero;
+                    child.params = params;
+                    output = self.script(&text, &mut child);
+                }
+                Inner::Here(text) => output = self.script(&text, scope),
+                Inner::In(dir, args) => {
+                    child.cwd = child.cwd.enter(&dir);
+                    output = self.run(args, Vec::new(), &mut child);
+                }
+            }
+        }
+        output
+    }
+
+    /// Builtins that change the shell itself.
+    fn shell_state(&mut self, name: &str, args: &[Arg], scope: &mut Scope) -> Option<(Standing, Option<Stream>)> {
+        let rest = args.get(1..).unwrap_or_default();
+        let standing = match name {
+            "cd" | "pushd" => self.change_directory(name, rest, scope),
+            "set" => {
+                if let Some(at) = rest.iter().position(|arg| arg.text == "--") {
+                    scope.params = rest.get(at + 1..).unwrap_or_default().to_vec();
+                }
+                asks("`set` changes how commands run.")
+            }
+            "shift" => {
+                scope.params.drain(..1.min(scope.params.len()));
+                asks("`shift` changes the parameters.")
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                for (variable, value) in rest.iter().filter_map(assignment) {
+                    scope.assign(&variable, value);
+                }
+                asks(&format!("`{name}` changes or shows the environment."))
+            }
+            "unset" => {
+                rest.iter().for_each(|arg| drop(scope.vars.remove(&arg.text)));
+                asks("`unset` changes the environment.")
+            }
+            "read" | "mapfile" | "readarray" => {
+                read_into(rest, scope);
+                asks("`read` sets variables to what is not known beforehand.")
+            }
+            "alias" => {
+                for (_, value) in rest.iter().filter_map(assignment) {
+                    self.script(&value.text, &mut scope.clone());
+                }
+                asks("An alias can take the place of a command.")
+            }
+            _ => return None,
+        };
+        Some((standing, None))
+    }
+
+    fn change_directory(&mut self, name: &str, rest: &[Arg], scope: &mut Scope) -> Standing {
+        let operands: Vec<&Arg> = rest
+            .iter()
+            .filter(|arg| !matches!(arg.text.as_str(), "-P" | "-L" | "-e" | "--"))
+            .collect();
+        let target = match operands.as_slice() {
+            [] => self.home(scope),
+            [target, ..] if target.text == "-" => Arg::unknown(),
+            [target, ..] => (*target).clone(),
+        };
+        scope.cwd = scope.cwd.enter(&target);
+        if name == "cd" && scope.cwd.is_inside(self.fact) && operands.len() <= 1 {
+            return Standing::Harmless;
+        }
+        Standing::Asks(format!(
+            "It changes to {}, which may lie outside the project.",
+            target.shown()
+        ))
+    }
+}
+
+fn asks(reason: &str) -> Standing {
+    Standing::Asks(reason.to_owned())
+}
+
+/// `name=value` given to `export` and its like.
+fn assignment(arg: &Arg) -> Option<(String, Arg)> {
+    let (name, value) = arg.text.split_once('=')?;
+    is_name(name).then(|| {
+        (
+            name.to_owned(),
+            Arg {
+                text: value.to_owned(),
+                certainty: Certainty::Unknown,
+                ..arg.clone()
+            },
+        )
+    })
+}
+
+/// `read` takes the first line of its input if that is known.
+fn read_into(rest: &[Arg], scope: &mut Scope) {
+    let line = scope.stdin.as_ref().and_then(|stream| stream.items.first().cloned());
+    let value = Arg {
+        certainty: Certainty::Unknown,
+        ..line.unwrap_or_else(Arg::unknown)
+    };
+    for arg in rest.iter().filter(|arg| is_name(&arg.text)) {
+        scope.assign(&arg.text, value.clone());
+    }
+    scope.assign("REPLY", value);
+}

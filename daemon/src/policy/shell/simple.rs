@@ -1,0 +1,151 @@
+//! A simple command as written: assignments, redirections and words are evaluated, then the words are run.
+
+use brush_parser::ast::{
+    Assignment, AssignmentName, AssignmentValue, CommandPrefixOrSuffixItem, ProcessSubstitutionKind, SimpleCommand,
+};
+
+use super::arg::{Arg, Certainty, Stream};
+use super::scope::{Scope, Var, may_be_set, may_precede_command};
+use super::walk::Walker;
+
+impl Walker<'_> {
+    pub(super) fn simple(&mut self, command: &SimpleCommand, scope: &mut Scope) -> Option<Stream> {
+        let outer_stdin = scope.stdin.clone();
+        let mut args = Vec::new();
+        let mut extras = Vec::new();
+        let mut assignments = Vec::new();
+        for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
+            match item {
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => assignments.push(assignment),
+                other => self.item(other, &mut args, &mut extras, scope),
+            }
+        }
+        if let Some(word) = &command.word_or_name {
+            args.extend(self.expand_word(&word.value, scope));
+            let typed = !word.value.contains(['$', '`']);
+            if let Some(first) = args.first_mut() {
+                first.expanded = !typed;
+            }
+        }
+        for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(item, &mut args, &mut extras, scope);
+        }
+        let output = if args.is_empty() {
+            for assignment in assignments {
+                self.assign(assignment, scope);
+            }
+            extras.iter().for_each(|reason| self.ask(reason));
+            scope.stdin.take()
+        } else {
+            let hidden = self.assign_for_command(&assignments, &mut extras, scope);
+            let output = self.run(args, extras, scope);
+            for (name, var) in hidden {
+                match var {
+                    Some(var) => scope.vars.insert(name, var),
+                    None => scope.vars.remove(&name),
+                };
+            }
+            output
+        };
+        scope.stdin = outer_stdin;
+        output
+    }
+
+    fn item(
+        &mut self,
+        item: &CommandPrefixOrSuffixItem,
+        args: &mut Vec<Arg>,
+        extras: &mut Vec<String>,
+        scope: &mut Scope,
+    ) {
+        match item {
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => extras.extend(self.redirect(redirect, scope)),
+            CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                args.extend(self.expand_word(&word.value, scope));
+            }
+            CommandPrefixOrSuffixItem::ProcessSubstitution(kind, subshell) => {
+                self.ask("Process substitutions are not looked into.");
+                let output = self.list(&subshell.list, &mut scope.clone());
+                args.push(match (kind, output) {
+                    (ProcessSubstitutionKind::Read, Some(stream)) => Arg::from(stream),
+                    _ => Arg::unknown(),
+                });
+            }
+        }
+    }
+
+    /// `name=value` standing alone: it holds for the rest of the line.
+    fn assign(&mut self, assignment: &Assignment, scope: &mut Scope) {
+        let (name, var) = self.evaluate(assignment, scope);
+        if !may_be_set(&name) {
+            self.ask(&format!("Setting {name} can change what commands run."));
+        }
+        scope.vars.insert(name, var);
+    }
+
+    /// `name=value command`: it holds for the command only. Returns what the names held before.
+    fn assign_for_command(
+        &mut self,
+        assignments: &[&Assignment],
+        extras: &mut Vec<String>,
+        scope: &mut Scope,
+    ) -> Vec<(String, Option<Var>)> {
+        let mut hidden = Vec::new();
+        for assignment in assignments {
+            let (name, mut var) = self.evaluate(assignment, scope);
+            if !may_precede_command(&name) || !var.value.is_printable() {
+                extras.push(format!("Setting {name} can change what the command runs."));
+            }
+            // A child shell sees it; the words of this command were expanded without it.
+            var.value.certainty = Certainty::Unknown;
+            hidden.push((name.clone(), scope.vars.insert(name, var)));
+        }
+        hidden
+    }
+
+    fn evaluate(&mut self, assignment: &Assignment, scope: &mut Scope) -> (String, Var) {
+        let name = match &assignment.name {
+            AssignmentName::VariableName(name) => name.clone(),
+            AssignmentName::ArrayElementName(name, _) => {
+                self.ask("An array index can run commands.");
+                name.clone()
+            }
+        };
+        let mut var = match &assignment.value {
+            AssignmentValue::Scalar(word) => Var {
+                value: self.expand_value(&word.value, scope),
+                items: None,
+            },
+            AssignmentValue::Array(elements) => {
+                self.ask("Arrays are not looked into.");
+                let items = elements
+                    .iter()
+                    .flat_map(|(_, word)| self.expand_word(&word.value, scope))
+                    .collect();
+                Var {
+                    value: Arg::unknown(),
+                    items: Some(items),
+                }
+            }
+        };
+        if assignment.append {
+            append(&mut var, scope.vars.get(&name));
+        }
+        var.value.expanded = false;
+        (name, var)
+    }
+}
+
+/// `name+=value`.
+fn append(var: &mut Var, before: Option<&Var>) {
+    let Some(before) = before else {
+        var.value.certainty = Certainty::Unknown;
+        return;
+    };
+    var.value.text.insert_str(0, &before.value.text);
+    var.value.certainty = var.value.certainty.max(before.value.certainty);
+    var.value.glob |= before.value.glob;
+    if let (Some(items), Some(earlier)) = (&mut var.items, &before.items) {
+        items.splice(0..0, earlier.iter().cloned());
+    }
+}

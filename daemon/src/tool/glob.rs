@@ -1,0 +1,217 @@
+//! `glob`: files by a pattern of their path, newest first, without what `.gitignore` hides.
+
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use async_trait::async_trait;
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::digest::CallDigest;
+use super::listed::Paths;
+use super::patience::Patience;
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use crate::policy::Facts;
+use crate::policy::facts::Access;
+use crate::target::Resolved;
+use crate::target::walk::{Depth, FoundKind};
+
+/// Bytes of a pattern.
+const PATTERN_LIMIT_BYTES: usize = 4_096;
+
+const NAME: &str = "glob";
+
+/// Finds files by name.
+pub(super) struct Glob;
+
+/// Arguments of `glob`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The pattern, as `src/**/*.rs` or `*.{ts,tsx}`. Without a `/` it matches names in any directory.
+    pattern: String,
+    /// The directory to look in; the working directory if left out.
+    path: Option<String>,
+}
+
+static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+    name: NAME,
+    description:
+        "Finds files whose path below `path` matches a pattern (`*`, `**`, `?`, `[a-z]`, `{a,b}`), newest first. Files \
+                  that .gitignore hides are left out. At most 1000 paths or 50 kB."
+            .into(),
+    schema: arguments::schema::<Arguments>(),
+    writes: false,
+});
+
+/// The arguments after they were checked.
+struct Checked {
+    matcher: GlobMatcher,
+    dir: Resolved,
+}
+
+impl Checked {
+    fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
+        let parsed: Arguments = arguments::parse(arguments)?;
+        let dir = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
+        let dir = dir.map_err(|error| ArgumentError::at("path", error))?;
+        if parsed.pattern.is_empty() || parsed.pattern.len() > PATTERN_LIMIT_BYTES {
+            return Err(ArgumentError::at(
+                "pattern",
+                format!("must have 1 to {PATTERN_LIMIT_BYTES} bytes"),
+            ));
+        }
+        Ok(Self {
+            matcher: matcher(&parsed.pattern)?,
+            dir,
+        })
+    }
+}
+
+fn matcher(pattern: &str) -> Result<GlobMatcher, ArgumentError> {
+    let pattern = pattern.trim_start_matches("./");
+    let anywhere = if pattern.contains('/') {
+        pattern.to_string()
+    } else {
+        format!("**/{pattern}")
+    };
+    let glob = GlobBuilder::new(&anywhere)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build();
+    Ok(glob
+        .map_err(|error| ArgumentError::at("pattern", error))?
+        .compile_matcher())
+}
+
+fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
+    let Checked { dir, .. } = Checked::new(arguments, place)?;
+    let path = dir.path.as_os_str().as_encoded_bytes();
+    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
+        .with("path", path)
+        .finish();
+    let mut fact = dir.fact(Access::Read);
+    fact.secret = false;
+    let action = Action {
+        path: Some(dir.path.display().to_string()),
+        ..Action::default()
+    };
+    let facts = Facts {
+        tool: NAME.into(),
+        writes: false,
+        paths: vec![fact],
+        command: None,
+        host: None,
+    };
+    Ok(Inspected {
+        facts,
+        action,
+        digest,
+        writes: false,
+    })
+}
+
+fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
+    let Checked { matcher, dir } = Checked::new(arguments, place)?;
+    let mut paths = Paths::default();
+    let walked = place.target.walk(&dir, Depth::All, &mut |found| {
+        if patience.is_over() {
+            return ControlFlow::Break(());
+        }
+        if found.kind != FoundKind::Directory && matcher.is_match(&found.name) {
+            return paths.push(found);
+        }
+        ControlFlow::Continue(())
+    });
+    walked.map_err(|error| ArgumentError::at("path", error))?;
+    let none = if paths.is_empty() { "(no file matches)\n" } else { "" };
+    Ok(patience.end([&paths.shown(), none].concat()))
+}
+
+#[async_trait]
+impl Tool for Glob {
+    fn spec(&self) -> &Spec {
+        &SPEC
+    }
+
+    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
+        let (arguments, place) = (arguments.clone(), place.clone());
+        blocking(move || inspected(&arguments, &place)).await?
+    }
+
+    async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
+        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
+        let patience = Patience::new(context.stop);
+        Ended::of_blocking(move || match inspected(&arguments, &place) {
+            Ok(now) if now.digest != digest => Ended::changed_since_approved(),
+            Ok(_) => {
+                run(&arguments, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+            }
+            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::world::World;
+    use super::*;
+
+    async fn found(world: &World, arguments: Value) -> Vec<String> {
+        let mut lines: Vec<String> = world
+            .run(&Glob, arguments)
+            .await
+            .output
+            .lines()
+            .map(String::from)
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[tokio::test]
+    async fn patterns_match_paths_below_the_directory() {
+        let world = World::new();
+        for path in [
+            "a.rs",
+            "src/b.rs",
+            "src/deep/c.rs",
+            "src/d.ts",
+            "target/e.rs",
+            ".github/w.yml",
+        ] {
+            world.write(path, "");
+        }
+        world.write(".gitignore", "/target\n");
+        assert_eq!(
+            found(&world, json!({"pattern": "*.rs"})).await,
+            ["a.rs", "src/b.rs", "src/deep/c.rs"]
+        );
+        assert_eq!(
+            found(&world, json!({"pattern": "src/*.{rs,ts}"})).await,
+            ["src/b.rs", "src/d.ts"]
+        );
+        assert_eq!(
+            found(&world, json!({"pattern": "**/*.rs", "path": "src"})).await,
+            ["b.rs", "deep/c.rs"]
+        );
+        assert_eq!(found(&world, json!({"pattern": "*.yml"})).await, [".github/w.yml"]);
+        assert_eq!(found(&world, json!({"pattern": "*.c"})).await, ["(no file matches)"]);
+    }
+
+    #[tokio::test]
+    async fn a_bad_pattern_names_itself() {
+        let world = World::new();
+        let ended = world.run(&Glob, json!({"pattern": "a[b"})).await;
+        assert!(
+            ended.output.starts_with("`pattern`: error parsing glob"),
+            "{}",
+            ended.output
+        );
+    }
+}

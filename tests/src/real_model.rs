@@ -1,0 +1,48 @@
+//! A real third-party model server, llama.cpp with a small model, where `.ci/run` has set it up.
+
+use crate::bins::{profile_dir, root};
+use crate::soon;
+use anyhow::Context;
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// The running server; it ends when this is dropped.
+#[derive(Debug)]
+pub struct RealModel {
+    address: String,
+    _server: Child,
+}
+
+impl RealModel {
+    /// Starts it; `None` where it has not been set up.
+    ///
+    /// # Errors
+    /// When it is there but does not start.
+    pub async fn start() -> anyhow::Result<Option<Self>> {
+        let venv = profile_dir()?.join("../real-model");
+        if !venv.join("ready").exists() {
+            return Ok(None);
+        }
+        let mut command = Command::new(venv.join("bin/python"));
+        command.arg(root().join("tests/real_model/serve.py"));
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        let mut server = command.spawn().context("the real model server")?;
+        let mut lines = BufReader::new(server.stdout.take().context("its output")?).lines();
+        let address = soon("the real model server listens", lines.next_line()).await??;
+        let address = address.context("the real model server ended before it listened")?;
+        Ok(Some(Self {
+            address,
+            _server: server,
+        }))
+    }
+
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+}

@@ -1,0 +1,17 @@
+//! End-to-end tests, a module a theme, in one binary because linking is what takes long.
+#![expect(clippy::print_stderr, reason = "a sweep says what it hit, and with which seed")]
+
+mod approvals;
+mod attach;
+mod bad_input;
+mod crash;
+mod first_steps;
+mod inputs;
+mod inside;
+mod model_server;
+mod protocol;
+mod real_model;
+mod scripts;
+mod storage;
+mod terminals;
+mod turns;

@@ -1,0 +1,177 @@
+//! Two terminals on one session, in tmux, as people have them.
+
+use serde_json::json;
+use tests::bins::bins;
+use tests::daemon::TestDaemon;
+use tests::model_server::{Gate, ModelServer, Reply, Script, Wire};
+use tests::skip;
+use tests::terminal::Terminals;
+
+fn attach() -> anyhow::Result<String> {
+    Ok(format!("{} attach last", bins()?.agentctl().display()))
+}
+
+/// How often `line` stands alone in a line of `text`.
+fn times(text: &str, line: &str) -> usize {
+    text.lines()
+        .filter(|shown| shown.split_whitespace().collect::<Vec<_>>().join(" ") == line)
+        .count()
+}
+
+#[tokio::test]
+async fn two_terminals_show_the_same_and_an_answer_in_one_leaves_the_other() -> anyhow::Result<()> {
+    let script = Script::by_step([
+        Reply::text("I will make it.").call("bash", json!({"command": "touch made"})),
+        Reply::text("It is made."),
+    ]);
+    let server = ModelServer::start(script)?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.session("ask").await?;
+    let Some(mut terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let left = terminals.open(&attach()?, 80, 24).await?;
+    let right = terminals.open(&attach()?, 80, 24).await?;
+    for terminal in [&left, &right] {
+        terminals
+            .until(terminal, "the first screen", |text| text.contains("/help"))
+            .await?;
+    }
+    daemon
+        .ctl(&["send", "-s", "last", "--no-wait", "make it"])
+        .await?
+        .ok()?;
+    for terminal in [&left, &right] {
+        let text = terminals
+            .until(terminal, "the approval", |text| text.contains("touch made"))
+            .await?;
+        assert!(text.contains("make it") && text.contains("I will make it."), "{text}");
+    }
+    terminals.until(&left, "the keys", |text| text.contains("once")).await?;
+    terminals.press(&left, &["y"]).await?;
+    for terminal in [&left, &right] {
+        let text = terminals
+            .until(terminal, "the answer", |text| text.contains("It is made."))
+            .await?;
+        assert_eq!(times(&text, "It is made."), 1, "{text}");
+    }
+    let text = terminals.capture(&right).await?;
+    assert!(
+        text.contains("agent-tui") || text.contains("tui"),
+        "it says who answered: {text}"
+    );
+
+    // One terminal dies; attached again, nothing is missing.
+    terminals.close(&right).await?;
+    daemon.ctl(&["send", "-s", "last", "--mode", "none", "again"]).await?;
+    let again = terminals.open(&attach()?, 80, 24).await?;
+    let text = terminals
+        .until(&again, "the whole transcript", |text| {
+            text.matches("It is made.").count() == 2
+        })
+        .await?;
+    assert!(text.contains("> make it") && text.contains("> again"), "{text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn every_line_of_a_long_reply_is_once_in_the_scrollback_at_both_widths() -> anyhow::Result<()> {
+    let lines: Vec<String> = (1..=200).map(|line| format!("line {line} of many")).collect();
+    let reply = lines.join("\n");
+    let server = ModelServer::start(Script::by(move |_| Reply::text(reply.clone()).deltas(400)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.session("ask").await?;
+    let Some(mut terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let wide = terminals.open(&attach()?, 80, 24).await?;
+    let narrow = terminals.open(&attach()?, 40, 24).await?;
+    for terminal in [&wide, &narrow] {
+        terminals
+            .until(terminal, "the first screen", |text| text.contains("/help"))
+            .await?;
+    }
+    daemon.ctl(&["send", "-s", "last", "a long one"]).await?.ok()?;
+    for terminal in [&wide, &narrow] {
+        let text = terminals
+            .until(terminal, "the last line", |text| text.contains("line 200 of many"))
+            .await?;
+        for line in &lines {
+            assert_eq!(times(&text, line), 1, "{line}, in:\n{text}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_resize_in_mid_stream_leaves_no_stale_line() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let lines: Vec<String> = (1..=60).map(|line| format!("row {line} here")).collect();
+    let reply = lines.join("\n");
+    let server = ModelServer::start(Script::by(move |_| Reply::text(reply.clone()).deltas(60).gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.session("ask").await?;
+    let Some(mut terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let terminal = terminals.open(&attach()?, 80, 24).await?;
+    terminals
+        .until(&terminal, "the first screen", |text| text.contains("/help"))
+        .await?;
+    daemon.ctl(&["send", "-s", "last", "--no-wait", "go"]).await?.ok()?;
+    for (row, columns, rows) in [(10, 60, 24), (20, 40, 24), (30, 100, 20), (40, 40, 30), (50, 80, 24)] {
+        gate.release(10);
+        terminals
+            .until(&terminal, &format!("row {}", row - 2), |text| {
+                text.contains(&format!("row {} here", row - 2))
+            })
+            .await?;
+        terminals.resize(&terminal, columns, rows).await?;
+    }
+    gate.open();
+    terminals
+        .until(&terminal, "the last row", |text| text.contains("row 60 here"))
+        .await?;
+    let text = terminals
+        .until(&terminal, "an idle screen", |text| {
+            text.lines().filter(|line| line.contains("row 60")).count() == 1
+        })
+        .await?;
+    for line in &lines {
+        assert_eq!(times(&text, line), 1, "{line}, in:\n{text}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_attached_outlives_a_killed_daemon() -> anyhow::Result<()> {
+    let script = Script::by_step([
+        Reply::tool("bash", json!({"command": "touch made"})),
+        Reply::text("It is made."),
+    ]);
+    let server = ModelServer::start(script)?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.session("ask").await?;
+    let Some(mut terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let terminal = terminals.open(&attach()?, 80, 24).await?;
+    terminals
+        .until(&terminal, "the first screen", |text| text.contains("/help"))
+        .await?;
+    daemon
+        .ctl(&["send", "-s", "last", "--no-wait", "make it"])
+        .await?
+        .ok()?;
+    terminals
+        .until(&terminal, "the approval", |text| text.contains("touch made"))
+        .await?;
+    daemon.kill9().await?;
+    daemon.ctl(&["approve"]).await?.ok()?;
+    let text = terminals
+        .until(&terminal, "the rest of the turn", |text| text.contains("It is made."))
+        .await?;
+    assert_eq!(times(&text, "It is made."), 1, "{text}");
+    Ok(())
+}
