@@ -9,6 +9,7 @@ mod follow;
 mod invocation;
 mod output;
 mod result;
+mod signals;
 mod table;
 mod values;
 mod words;

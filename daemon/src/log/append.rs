@@ -3,6 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
+use super::PROBE_BYTES;
 use super::approvals;
 use super::error::LogError;
 use super::rows::{Append, Appended, Columns, Lifetime, NewRow, NewSession, SessionKey};
@@ -134,5 +135,13 @@ fn set_columns(connection: &Connection, session: SessionKey, columns: &Columns) 
             .prepare_cached(sql)?
             .execute(params![session.0, state.bytes, state.seq, state.version])?;
     }
+    Ok(())
+}
+
+/// Writes something of no meaning.
+pub(super) fn probe(connection: &Connection) -> Result<(), LogError> {
+    let sql = "INSERT INTO probe (n, writes, filler) VALUES (1, 1, zeroblob(?1))
+        ON CONFLICT (n) DO UPDATE SET writes = writes + 1, filler = excluded.filler";
+    connection.prepare_cached(sql)?.execute([PROBE_BYTES])?;
     Ok(())
 }

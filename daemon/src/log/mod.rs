@@ -47,6 +47,9 @@ use writer::Writer;
 /// Name of the database in the state directory.
 pub const DATABASE: &str = "agentd.db";
 
+/// Bytes a probe writes: most appends are smaller.
+const PROBE_BYTES: usize = 64 * 1024;
+
 /// Bytes a write counts in the queue beside its data.
 const WRITE_OVERHEAD_BYTES: usize = 256;
 
@@ -325,17 +328,12 @@ impl EventLog {
         self.readers.read(move |connection| blobs::get(connection, &hash)).await
     }
 
-    /// Writes and syncs a little, to find out whether the disk takes writes (again).
+    /// Writes and syncs as much as a usual append, to find out whether the disk takes writes (again).
     ///
     /// # Errors
     /// Storage errors.
     pub async fn probe(&self) -> Result<(), LogError> {
-        let sql = "INSERT INTO probe (n, writes) VALUES (1, 1) ON CONFLICT (n) DO UPDATE SET writes = writes + 1";
-        let work = move |connection: &Connection| {
-            connection.prepare_cached(sql)?.execute([])?;
-            Ok(())
-        };
-        self.queue.write(WRITE_OVERHEAD_BYTES, WhenFull::Wait, work).await
+        self.queue.write(PROBE_BYTES, WhenFull::Wait, append::probe).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Model calls over real connections, against a scripted server: what is sent, what is waited for, what is let out.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -131,6 +131,15 @@ async fn the_key_goes_in_the_header_of_the_wire() {
     );
     assert!(sent.starts_with("POST /chat/completions HTTP/1.1\r\n"), "{sent}");
     assert!(sent.contains(&format!("authorization: Bearer {KEY}\r\n")));
+}
+
+#[tokio::test]
+async fn a_base_url_with_the_version_does_not_get_it_twice() {
+    let (address, server) = serve(format!("{SSE}\r\n"), After::Close).await;
+    let mut profile = profile(Wire::AnthropicMessages, address);
+    profile.base_url.push_str("/v1/");
+    assert!(call(&profile).await.is_err());
+    assert!(server.await.unwrap().starts_with("POST /v1/messages HTTP/1.1\r\n"));
 }
 
 #[tokio::test]
@@ -306,6 +315,7 @@ fn a_key_is_only_sent_in_the_clear_where_the_profile_allows_it() {
     for loopback in ["http://localhost:1/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1"] {
         assert!(connect_to(loopback, "").is_ok(), "{loopback}");
     }
+    assert!(connect_to("https://models.example/v1/", "").is_ok());
     assert!(connect_to("http://127.0.0.1.models.example", "").is_err());
     assert!(connect_to("ftp://models.example", "allow_http = true").is_err());
     assert!(connect_to("not a url", "").is_err());
@@ -321,4 +331,47 @@ fn a_header_value_with_a_line_break_is_refused_without_being_shown() {
         .unwrap();
     assert_eq!(error.class, Class::Refused);
     assert!(error.message.contains("X-Team") && !error.message.contains("secret"));
+}
+
+/// Against a real server on loopback that speaks all three wires, such as llama.cpp, named by `AGENTD_REAL_MODEL`.
+#[tokio::test]
+async fn a_real_server_answers_on_every_wire() {
+    let Ok(address) = std::env::var("AGENTD_REAL_MODEL") else {
+        eprintln!("SKIP: no real model server; set AGENTD_REAL_MODEL to its http://HOST:PORT");
+        return;
+    };
+    for (wire, path) in [
+        (Wire::AnthropicMessages, ""),
+        (Wire::OpenaiChat, "/v1"),
+        (Wire::OpenaiResponses, "/v1"),
+    ] {
+        let text = format!("wire = '{wire}'\nbase_url = '{address}{path}'\nmodel = 'm'\nauth = 'none'");
+        let profile: Profile = toml::from_str(&text).unwrap();
+        let provider = connect(&profile, None, &Http::default()).unwrap();
+        let mut texts = Texts::default();
+        let mut asked = request();
+        asked.system = "You are brief.".to_owned();
+        let reply = provider.call(&asked, &mut texts).await.unwrap();
+        assert!(
+            matches!(reply.items.first(), Some(ReplyItem::Text { text, .. }) if *text == texts.0 && !text.is_empty())
+        );
+        assert!(
+            reply.usage.is_some_and(|usage| usage.input > 0 && usage.output > 0),
+            "{wire}"
+        );
+        // The reply goes back, and an overlong history is told apart from other mistakes.
+        asked.messages.push(Message::Assistant {
+            origin: provider.origin(),
+            items: reply.items,
+        });
+        asked.messages.push(Message::User {
+            content: vec![Content::text("and again")],
+        });
+        assert!(provider.call(&asked, &mut Texts::default()).await.is_ok(), "{wire}");
+        asked.messages.push(Message::User {
+            content: vec![Content::text("word ".repeat(20_000))],
+        });
+        let error = provider.call(&asked, &mut Texts::default()).await.unwrap_err();
+        assert_eq!(error.class, Class::ContextTooLong, "{wire}: {error}");
+    }
 }

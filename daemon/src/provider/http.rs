@@ -14,6 +14,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::address::{address, extra_headers, refused};
 use super::classify::{Answer, classify};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
@@ -333,60 +334,6 @@ fn is_stream(response: &Response) -> bool {
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     !(kind.starts_with("application/json") || kind.starts_with("text/html"))
-}
-
-/// The checked address of `profile`'s requests.
-fn address(profile: &Profile, path: &str) -> Result<Url, ModelError> {
-    // A query (Azure's `?api-version=`) stays behind the path.
-    let (base, query) = match profile.base_url.split_once('?') {
-        Some((base, query)) => (base, Some(query)),
-        None => (profile.base_url.as_str(), None),
-    };
-    let mut url = Url::parse(&format!("{}{path}", base.trim_end_matches('/')))
-        .map_err(|error| refused(format!("base_url of profile `{}` is no URL: {error}", profile.name)))?;
-    url.set_query(query);
-    url.set_fragment(None);
-    let host = url.host_str().unwrap_or_default();
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if profile.allow_http || is_loopback(host) => Ok(url),
-        "http" => Err(refused(format!(
-            "base_url of profile `{}` would send the key to {host} in the clear",
-            profile.name
-        ))
-        .with_hint("use https, or set allow_http = true if the network is trusted")),
-        scheme => Err(refused(format!(
-            "base_url of profile `{}` is {scheme}, not https",
-            profile.name
-        ))),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-fn extra_headers(profile: &Profile) -> Result<HeaderMap, ModelError> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &profile.headers {
-        let wrong = || {
-            refused(format!(
-                "header `{}` of profile `{}` is not valid",
-                name.escape_debug(),
-                profile.name
-            ))
-        };
-        let key: HeaderName = name.parse().map_err(|_| wrong())?;
-        let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| wrong())?;
-        value.set_sensitive(true);
-        headers.insert(key, value);
-    }
-    Ok(headers)
-}
-
-fn refused(message: impl AsRef<str>) -> ModelError {
-    ModelError::new(Class::Refused, message)
 }
 
 fn too_large(error: &dyn std::error::Error) -> ModelError {

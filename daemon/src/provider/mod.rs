@@ -6,6 +6,7 @@
 //! Retrying is the turn loop's business: a failure comes back as a `ModelError` whose class says whether trying again can
 //! help.
 
+mod address;
 mod anthropic_messages;
 mod call_ids;
 mod classify;

@@ -7,12 +7,13 @@ use super::shown::{Shown, headline};
 use crate::ask::{Question, Reply, Tty, reply};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow};
+use crate::follow::{Deltas, Follow, News};
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::result;
+use crate::signals::{Caught, Signals};
 use protocol::client::{ClientError, Connect};
-use protocol::event::{ApprovalRequested, ApprovalResolved, Event};
+use protocol::event::{ApprovalRequested, ApprovalResolved, Event, Resolution};
 use protocol::frame::{ApprovalView, Snapshot};
 use protocol::method::{
     AnswerParams, ApprovalAnswer, InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt,
@@ -21,7 +22,6 @@ use protocol::method::{
 use protocol::script::ResultLine;
 use protocol::{ApprovalId, Envelope, ErrorKind, Frame, InputId, Seq, TurnId, short, wording};
 use std::collections::HashSet;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Whether the input has had its terminal event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) async fn watch(
         Deltas::Unwanted
     };
     let before = Seq(sent.seq.0.saturating_sub(1));
-    let mut follow = Follow::start(connect, session.id.clone(), before, deltas, output).await?;
+    let mut follow = Follow::start(connect, session.id.clone(), before, deltas).await?;
     let mut watch = Watch {
         output,
         json: arguments.json.then_some(if arguments.deltas {
@@ -110,34 +110,46 @@ pub(super) async fn watch(
 impl Watch {
     /// Until the input is settled: `None`; or until the person or the system wants us gone.
     async fn run(&mut self, follow: &mut Follow) -> Result<Option<Exit>, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::error(format!("cannot listen to signals: {error}")));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut hang_up = listen(SignalKind::hangup())?;
+        let mut signals = Signals::new()?;
         loop {
             tokio::select! {
-                frame = follow.next() => {
-                    if self.take(&frame?)? == Progress::Over {
+                news = follow.next() => {
+                    if self.take(&news?)? == Progress::Over {
                         return Ok(None);
                     }
                     self.ask();
                 }
                 reply = reply(&mut self.question) => self.answer(follow, reply).await?,
-                () = received(&mut interrupt) => {
-                    if self.interrupted {
+                caught = signals.next() => match caught {
+                    Caught::Interrupt if self.interrupted => {
                         self.shown.fresh_line();
                         return Ok(Some(Exit::CtrlC));
                     }
-                    self.interrupt(follow).await?;
-                }
-                () = received(&mut terminate) => return Ok(Some(Exit::Terminated)),
-                () = received(&mut hang_up) => return Ok(Some(Exit::HangUp)),
+                    Caught::Interrupt => self.interrupt(follow).await?,
+                    Caught::Terminate => return Ok(Some(Exit::Terminated)),
+                    Caught::HangUp => return Ok(Some(Exit::HangUp)),
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, news: &News) -> Result<Progress, Failure> {
+        match news {
+            News::Frame(frame) => self.frame(frame),
+            News::Lost(what) => {
+                self.shown.fresh_line();
+                let line_end = if self.question.is_some() { "\n" } else { "" };
+                self.output.tell(&format!(
+                    "{line_end}{}",
+                    self.output.dim(&format!("{what}; attaching again"))
+                ));
+                Ok(Progress::GoesOn)
             }
         }
     }
 
     /// One frame: printed as it is, or shown to a person.
-    fn take(&mut self, frame: &Frame) -> Result<Progress, Failure> {
+    fn frame(&mut self, frame: &Frame) -> Result<Progress, Failure> {
         if let Some(deltas) = self.json
             && (deltas == Deltas::Wanted || !matches!(frame, Frame::Delta(_)))
         {
@@ -158,6 +170,9 @@ impl Watch {
         let gone = |question: &Question| !snapshot.approvals.iter().any(|view| view.id == question.view.id);
         if self.question.as_ref().is_some_and(gone) {
             self.question = None;
+        }
+        if let Some(question) = &self.question {
+            question.again();
         }
         let ours = self.turn.is_some() && self.turn.as_ref() == snapshot.turn.as_ref().map(|turn| &turn.turn);
         if ours {
@@ -245,7 +260,10 @@ impl Watch {
             self.question = None;
             self.output.whisper("\n");
         }
-        let news = self.told.contains(&resolved.approval) && !self.answered.contains(&resolved.approval);
+        // What expired is told with the result.
+        let news = resolved.decision != Resolution::Expired
+            && self.told.contains(&resolved.approval)
+            && !self.answered.contains(&resolved.approval);
         if news && self.history == History::Live {
             let line = wording::resolution_line(resolved.decision, &resolved.by, resolved.feedback.as_deref());
             self.output.tell(&line);
@@ -374,17 +392,14 @@ impl Watch {
         if self.json.is_none() && !self.shown.streams() {
             result::print_text(&self.output, turn)?;
         }
-        result::tell(&self.output, turn);
+        if exit == Exit::CtrlC {
+            self.output.tell("interrupted");
+        } else {
+            result::tell(&self.output, turn);
+        }
         if self.json.is_some() {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)
-    }
-}
-
-/// The next of these signals.
-async fn received(signal: &mut Signal) {
-    if signal.recv().await.is_none() {
-        std::future::pending().await
     }
 }

@@ -102,7 +102,10 @@ fn long(lines: usize) -> String {
 /// Asks for one call, then tells what became of it.
 fn one_call(conversation: &Conversation<'_>, tool: &'static str, arguments: &[(&str, &str)]) -> Line {
     match conversation.step(tool) {
-        Some(step) => Line::Say(format!("The demo model asked for `{tool}`. {}", told(step))),
+        Some(step) => Line::Say(format!(
+            "The demo model cannot reason about it, only repeat it. {}",
+            told(step)
+        )),
         None if conversation.tools.contains(&tool) => {
             let text = format!("The demo model asks for `{tool}`, as you say.");
             Line::Call(text, call(tool, arguments))
@@ -154,11 +157,7 @@ fn summary(steps: &[Step<'_>]) -> String {
         text.push_str("\nThis session has no tool that the script could use.\n");
     }
     for step in steps {
-        let about = match (step.tool, step.about()) {
-            ("list_dir", _) => "The folder".to_owned(),
-            (_, about) => format!("`{about}`"),
-        };
-        text.push_str(&format!("\n{about}: {}\n", told(step)));
+        text.push_str(&format!("\n{}\n", told(step)));
     }
     text
 }
@@ -166,11 +165,11 @@ fn summary(steps: &[Step<'_>]) -> String {
 /// What became of a call, in its own words.
 fn told(step: &Step<'_>) -> String {
     let outcome = if step.worked {
-        "It returned:"
+        "returned"
     } else {
-        "It was denied or failed:"
+        "was denied or failed"
     };
-    format!("{outcome}\n{}", quoted(&step.output))
+    format!("`{} {}` {outcome}:\n{}", step.tool, step.about(), quoted(&step.output))
 }
 
 /// The beginning of an output as a block; the fence is longer than any in it.

@@ -6,12 +6,12 @@ use protocol::Stop;
 use serde_json::Value;
 
 use super::reasoning::{self, Field};
-use super::wire::{Choice, Chunk, Content, Delta, Function, ToolCall};
+use super::wire::{Choice, Chunk, Content, Delta, Function, ToolCall, argument_text, parts_of};
 use crate::provider::decoded::{
     Budget, Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge,
     ReportedUsage,
 };
-use crate::provider::{ItemKind, Sink, json_text, lenient, sse};
+use crate::provider::{ItemKind, Sink, lenient, sse};
 
 /// The state of one stream.
 #[derive(Debug, Default)]
@@ -331,16 +331,6 @@ impl Stream {
     }
 }
 
-/// A fragment of arguments, or all of them as an object from servers that parse them.
-fn argument_text(raw: &str) -> Cow<'_, str> {
-    if raw.starts_with('"') {
-        return serde_json::from_str::<lenient::Text<'_>>(raw)
-            .unwrap_or_default()
-            .into_cow();
-    }
-    Cow::Owned(json_text::spaced(raw))
-}
-
 fn speaks(item: &Open) -> Option<Voice> {
     match item {
         Open::Text(_) => Some(Voice::Text),
@@ -348,28 +338,6 @@ fn speaks(item: &Open) -> Option<Voice> {
         Open::Refusal(_) => Some(Voice::Refusal),
         Open::Call { .. } => None,
     }
-}
-
-/// The text and the thinking of content sent as a list of parts.
-fn parts_of(parts: &Value) -> (Option<Cow<'_, str>>, Option<String>) {
-    let (mut text, mut thinking) = (String::new(), String::new());
-    let words = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    for part in parts.as_array().into_iter().flatten() {
-        match part.get("type").and_then(Value::as_str) {
-            Some("text") => text.push_str(&words(part.get("text"))),
-            Some("thinking") => match part.get("thinking") {
-                Some(Value::Array(pieces)) => {
-                    thinking.extend(pieces.iter().map(|piece| words(piece.get("text"))));
-                }
-                other => thinking.push_str(&words(other)),
-            },
-            _ => {}
-        }
-    }
-    (
-        (!text.is_empty()).then_some(Cow::Owned(text)),
-        (!thinking.is_empty()).then_some(thinking),
-    )
 }
 
 fn item(open: Open, order: usize, private: Option<&Value>) -> Item {

@@ -1,5 +1,6 @@
 //! What a Chat Completions stream sends, in all the dialects seen. Unknown fields are no error.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
@@ -7,6 +8,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::provider::json_text;
 use crate::provider::lenient::{Number, Text};
 
 /// One chunk.
@@ -140,4 +142,34 @@ impl<'de> Visitor<'de> for ContentVisitor {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         Value::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Content::Json)
     }
+}
+
+/// The text and the thinking of content sent as a list of parts.
+pub(super) fn parts_of(parts: &Value) -> (Option<Cow<'_, str>>, Option<String>) {
+    let (mut text, mut thinking) = (String::new(), String::new());
+    let words = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    for part in parts.as_array().into_iter().flatten() {
+        match part.get("type").and_then(Value::as_str) {
+            Some("text") => text.push_str(&words(part.get("text"))),
+            Some("thinking") => match part.get("thinking") {
+                Some(Value::Array(pieces)) => {
+                    thinking.extend(pieces.iter().map(|piece| words(piece.get("text"))));
+                }
+                other => thinking.push_str(&words(other)),
+            },
+            _ => {}
+        }
+    }
+    (
+        (!text.is_empty()).then_some(Cow::Owned(text)),
+        (!thinking.is_empty()).then_some(thinking),
+    )
+}
+
+/// A fragment of arguments, or all of them as an object from servers that parse them.
+pub(super) fn argument_text(raw: &str) -> Cow<'_, str> {
+    if raw.starts_with('"') {
+        return serde_json::from_str::<Text<'_>>(raw).unwrap_or_default().into_cow();
+    }
+    Cow::Owned(json_text::spaced(raw))
 }

@@ -4,6 +4,7 @@
 
 mod items;
 pub(super) mod request;
+mod slot;
 pub(super) mod stream;
 mod wire;
 

@@ -6,7 +6,8 @@ use protocol::Stop;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::items::{Items, Key, PartKey, Voice};
+use super::items::{Items, PartKey, Voice};
+use super::slot::Key;
 use super::wire::{Event, Response};
 use crate::provider::decoded::{Decoded, Decoder, InStreamError, Item, Progress, ReplyTooLarge, ReportedUsage};
 use crate::provider::{Sink, lenient, sse};
