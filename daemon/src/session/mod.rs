@@ -30,6 +30,6 @@ pub(crate) use commit::envelope;
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::Send;
-pub(crate) use live::{Answers, Live, Presence, Present};
+pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;
