@@ -75,7 +75,12 @@ impl<'a> Case<'a> {
                 return verdict_of(rule);
             }
         }
-        if let Some(rule) = quoted {
+        let whole = self
+            .policy
+            .rules
+            .iter()
+            .find(|rule| rule.may_allow() && rule.is_about_all_of(&self.facts.tool));
+        if let Some(rule) = quoted.or(whole.filter(|_| self.analysis.unseen.is_none())) {
             return verdict_of(rule);
         }
         if let Some(grant) = self.policy.grants.iter().find(|grant| grant.quotes(self.facts)) {
@@ -92,6 +97,7 @@ impl<'a> Case<'a> {
 
     fn touches(&self, rule: &Rule) -> bool {
         rule.quotes(&self.facts.tool, &self.command.text)
+            || rule.is_about_all_of(&self.facts.tool)
             || self
                 .analysis
                 .parts

@@ -186,7 +186,7 @@ fn look_concern(look: &Look, call: &[Arg], scope: &Scope, fact: &CommandFact) ->
             seen.push(text);
         }
     }
-    if let Some(reason) = look.shape_concern(&operands, &seen) {
+    if let Some(reason) = look.shape_concern(call, &operands, &seen) {
         return Some(reason);
     }
     operands

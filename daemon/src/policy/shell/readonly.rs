@@ -148,6 +148,8 @@ impl<'a> Call<'a> {
                     return Err(format!("{} may stand for a file whose name is an option.", arg.shown()));
                 }
                 call.operands.push(arg);
+                // `xxd` takes whatever follows its first file as the file to write, even `-s1`.
+                options_over |= command.operands == Operands::OneFile;
                 continue;
             }
             if text == "--" {
