@@ -395,6 +395,29 @@ fn what_the_target_found_makes_a_harmless_command_ask() {
 }
 
 #[test]
+fn the_target_is_asked_about_files_that_would_be_read_unasked() {
+    let named = |text: &str| {
+        bash(text)
+            .command
+            .map(|command| crate::policy::shell::operands(&command))
+            .unwrap_or_default()
+    };
+    let inside = |name: &str| format!("{ROOT}/{name}");
+    assert_eq!(
+        named("grep -n '/etc' a.txt | sort < b.txt"),
+        [inside("a.txt"), inside("b.txt")]
+    );
+    assert_eq!(
+        named("cd src && cat *.rs; git diff -- c"),
+        [inside("c"), inside("src"), inside("src/*.rs"), inside("src/c")]
+    );
+    assert_eq!(
+        named("echo /etc/passwd; printf '%s' /etc; rm /x; cat \"$Y\""),
+        [] as [String; 0]
+    );
+}
+
+#[test]
 fn commands_that_read_configuration_need_the_sandbox_and_a_clean_repository() {
     let mut facts = bash("git status");
     assert_eq!(decide(&facts, Mode::Ask, &[], &[]), Decision::Ask);
