@@ -1,5 +1,7 @@
 //! The order of judgement for command lines: guard, deny rule, ask rule, allow rule, session allowance, mode.
 
+use std::path::Path;
+
 use super::Policy;
 use super::facts::{CommandFact, Facts, Inside};
 use super::grant::Grant;
@@ -116,6 +118,9 @@ impl<'a> Case<'a> {
             };
             return Err(format!("{} {what}.", path.shown));
         }
+        if let Some(path) = self.command.operands.iter().find(|path| is_option_name(&path.resolved)) {
+            return Err(format!("{} is a file whose name reads as an option.", path.shown));
+        }
         let mut covers = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
             match self.cover(part) {
@@ -153,6 +158,11 @@ impl<'a> Case<'a> {
             _ => Verdict::new(Decision::Allow, "It only reads inside the project."),
         }
     }
+}
+
+fn is_option_name(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with('-'))
 }
 
 /// Whether words cover a part: its own, or those of the command that runs it.

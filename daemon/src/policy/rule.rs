@@ -265,9 +265,13 @@ impl PathGlob {
             names_its_files: last.chars().any(|c| !matches!(c, '*' | '?')),
         })
     }
+
+    pub(super) fn matches(&self, path: &Path) -> bool {
+        self.matcher.is_match(path)
+    }
 }
 
-fn host_matches(pattern: &str, host: &str) -> bool {
+pub(super) fn host_matches(pattern: &str, host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let pattern = pattern.to_ascii_lowercase();
     match pattern.strip_prefix("*.") {

@@ -3,7 +3,7 @@
 //! A command is harmless when its name is on the list, every option is known to be harmless and every file it names
 //! lies in the project and is no secret. Anything else asks; nothing here has to recognise what is dangerous.
 
-use super::arg::Arg;
+use super::arg::{Arg, Certainty};
 use super::extended_test::test_concern;
 use super::part::Standing;
 use super::readonly_table::{self, Class, Command, Operands};
@@ -47,8 +47,18 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
         "[[" | "((" => return Some("Its syntax is not understood.".to_owned()),
         "command" => return query_concern(rest),
         "ps" => return ps_concern(rest),
+        // `printf -v 'a[$(id)]'` runs a command.
+        "printf"
+            if rest
+                .first()
+                .is_none_or(|first| first.certainty > Certainty::Harmless || first.text.starts_with("-v")) =>
+        {
+            return Some("`printf` can set variables.".to_owned());
+        }
         _ => {}
     }
+    let named = without_named_values(name, rest);
+    let rest = named.as_deref().unwrap_or(rest);
     let Some(command) = readonly_table::COMMANDS
         .iter()
         .find(|command| command.names.split(' ').any(|known| known == name))
@@ -65,6 +75,16 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
         Err(reason) => return Some(reason),
     };
     call.operands_concern(command, scope, fact)
+}
+
+/// `jq --arg NAME VALUE`: two words that are data. None if there are none of these.
+fn without_named_values(name: &str, rest: &[Arg]) -> Option<Vec<Arg>> {
+    let at = rest
+        .iter()
+        .position(|arg| name == "jq" && arg.is_sure() && matches!(arg.text.as_str(), "--arg" | "--argjson"))?;
+    let printable = rest.get(at + 1..at + 3)?.iter().all(Arg::is_printable);
+    let kept = [rest.get(..at)?, rest.get(at + 3..)?].concat();
+    printable.then(|| without_named_values(name, &kept).unwrap_or(kept))
 }
 
 fn sandboxed(fact: &CommandFact, name: &str) -> Option<String> {

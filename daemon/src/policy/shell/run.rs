@@ -15,7 +15,8 @@ impl Walker<'_> {
     /// Judges one command whose words are expanded. Returns the guess of what it prints.
     pub(super) fn run(&mut self, args: Vec<Arg>, mut extras: Vec<String>, scope: &mut Scope) -> Option<Stream> {
         let first = args.first()?;
-        if !self.count_command() {
+        let bytes = args.iter().map(|arg| arg.text.len() + size_of::<Arg>()).sum();
+        if !self.count_command() || !self.count_text(bytes) {
             return None;
         }
         let name = base_name(&first.text).to_owned();

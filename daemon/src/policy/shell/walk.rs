@@ -25,6 +25,8 @@ const INTERPRETATION_LIMIT: usize = 16;
 const NESTING_LIMIT: usize = 40;
 /// Simple commands judged, each run of a loop's body counted; more ask.
 const COMMAND_LIMIT: usize = 1_000;
+/// Bytes of scripts and words judged, expansions included: a short line can double a value again and again.
+const TEXT_BUDGET: usize = 2 * 1024 * 1024;
 /// Reasons kept: a person reads the first few.
 const REASON_LIMIT: usize = 32;
 
@@ -45,6 +47,7 @@ pub(super) struct Walker<'a> {
     interpretations: usize,
     nesting: usize,
     commands: usize,
+    text: usize,
 }
 
 impl<'a> Walker<'a> {
@@ -60,6 +63,7 @@ impl<'a> Walker<'a> {
             interpretations: 0,
             nesting: 0,
             commands: 0,
+            text: 0,
         }
     }
 
@@ -95,10 +99,22 @@ impl<'a> Walker<'a> {
         self.commands <= COMMAND_LIMIT
     }
 
+    /// Counts text that is judged; false when no more is.
+    pub(super) fn count_text(&mut self, bytes: usize) -> bool {
+        self.text = self.text.saturating_add(bytes);
+        if self.text > TEXT_BUDGET {
+            self.lose_sight("It makes more text than can be judged.");
+        }
+        self.text <= TEXT_BUDGET
+    }
+
     /// Walks a script: the line itself, or one found inside it. Returns the guess of what it prints.
     pub(super) fn script(&mut self, text: &str, scope: &mut Scope) -> Option<Stream> {
         if self.interpretations >= INTERPRETATION_LIMIT {
             self.lose_sight("It nests scripts more deeply than can be judged.");
+            return None;
+        }
+        if !self.count_text(text.len()) {
             return None;
         }
         self.interpretations += 1;
@@ -119,10 +135,14 @@ impl<'a> Walker<'a> {
         output
     }
 
-    /// What cannot be parsed may still run in part: bash executes the lines before an error.
+    /// What cannot be parsed may still run in part: bash executes the lines before an error. A piece the grammar cut
+    /// out wrongly is read with all that is around it.
     fn read_roughly(&mut self, text: &str, problem: &Unreadable, scope: &Scope) {
+        let first = self.unseen.is_none();
         self.lose_sight(&format!("The command cannot be judged: {problem}."));
-        for words in rough::commands(text) {
+        let around = self.fact.text.clone();
+        let whole = (first && text != around).then_some(around);
+        for words in whole.as_deref().into_iter().chain([text]).flat_map(rough::commands) {
             let args = words
                 .into_iter()
                 .map(|word| Arg {
@@ -226,6 +246,9 @@ impl<'a> Walker<'a> {
     pub(super) fn compound(&mut self, compound: &CompoundCommand, scope: &mut Scope) -> Option<Stream> {
         if self.nesting >= NESTING_LIMIT {
             self.lose_sight("It nests commands more deeply than can be judged.");
+            return None;
+        }
+        if !self.count_command() {
             return None;
         }
         self.nesting += 1;
