@@ -89,6 +89,13 @@ impl Follow {
         }
     }
 
+    /// Uses `client` for calls, rather than a new connection.
+    #[must_use]
+    pub(crate) fn calling_on(mut self, client: Client) -> Self {
+        self.caller = Some(client);
+        self
+    }
+
     /// A call on a connection of its own. Made again where the connection was lost: only for methods that change nothing when
     /// they are called twice.
     pub(crate) async fn call<M: Method>(&mut self, params: &M::Params) -> Result<M::Answer, Failure> {
