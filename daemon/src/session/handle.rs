@@ -47,6 +47,10 @@ pub(crate) struct Handle {
     pub(crate) presence: Arc<Presence>,
 }
 
+/// The session's actor is gone; opening it again starts another.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
 impl Handle {
     pub(crate) fn new(
         mailbox: mpsc::Sender<Message>,
