@@ -70,6 +70,19 @@ impl Handle {
         self.publisher.subscribe()
     }
 
+    /// Waits until `live` shows something new.
+    ///
+    /// # Errors
+    /// The actor is gone, and everything it showed was seen.
+    pub(crate) async fn changed(&self, live: &mut watch::Receiver<Arc<Live>>) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            changed = live.changed() => changed.map_err(|_| Gone),
+            // This handle can show things too, so the actor's end does not close what it shows.
+            () = self.mailbox.closed() => Err(Gone),
+        }
+    }
+
     /// Puts a request into the mailbox without waiting for an answer.
     pub(crate) fn tell(&self, message: Message) -> Result<(), Tell> {
         self.mailbox.try_send(message).map_err(|error| match error {
