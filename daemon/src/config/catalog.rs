@@ -127,11 +127,14 @@ impl Catalog {
     }
 
     fn behind(&self, own: Written) -> Self {
-        let Written { mut provider, mut rule } = own;
-        let kept = self.0.provider.iter().filter(|shipped| provider.iter().all(|own| own.name != shipped.name));
-        let kept: Vec<Provider> = kept.cloned().collect();
-        // A provider the user added is no reason to prefer it where nobody chose: the shipped order stays first.
-        provider.splice(0..0, kept);
+        let Written { provider: mut added, mut rule } = own;
+        // A provider that replaces another takes its place, and one that is new comes last: neither changes whom a key chooses first.
+        let in_place = |shipped: &Provider| match added.iter().position(|own| own.name == shipped.name) {
+            Some(at) => added.remove(at),
+            None => shipped.clone(),
+        };
+        let mut provider: Vec<Provider> = self.0.provider.iter().map(in_place).collect();
+        provider.append(&mut added);
         rule.extend(self.0.rule.iter().cloned());
         Self(Arc::new(Written { provider, rule }))
     }

@@ -1,9 +1,13 @@
 //! Which model answers: the profile a session names, the configured default, or the one chosen from the keys that clients brought.
 
+mod back_off;
+mod room;
+
 use crate::api::KeyDesk;
 use crate::auth::{AuthError, Choice, Keys, RunCommand, choose};
 use crate::config::Config;
 use crate::config::profile::Prices;
+use back_off::BackOffs;
 use crate::context::assemble::ModelTerms;
 use crate::provider::{Class, Http, ModelError, connect};
 use crate::session::effect::model::{Chosen, Models};
@@ -18,13 +22,14 @@ pub(crate) struct ConfiguredModels {
     config: Config,
     keys: Keys,
     http: Http,
+    back_offs: BackOffs,
 }
 
 impl ConfiguredModels {
     /// `run` runs the key commands of `config`.
     pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>) -> Self {
         let keys = Keys::new(&config, run);
-        Self { config, keys, http: Http::default() }
+        Self { config, keys, http: Http::default(), back_offs: BackOffs::default() }
     }
 
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
@@ -45,13 +50,16 @@ impl Models for ConfiguredModels {
     async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
-        let provider = connect(&profile, key, &self.http)?;
-        let prices = profile.prices;
+        let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
+        let known = room::known(&self.config.catalog, &profile);
+        let prices = known.prices;
         Ok(Chosen {
             provider,
+            budget: known.budget,
+            doubt: room::doubt(&profile, &known),
             terms: ModelTerms {
                 model: profile.model,
-                max_output_tokens: profile.max_output_tokens,
+                max_output_tokens: known.max_output_tokens,
                 temperature: profile.temperature,
                 top_p: profile.top_p,
                 effort: profile.effort,
