@@ -9,6 +9,7 @@ use super::effect::model::{ModelCall, ModelEnd};
 use super::effect::tool::ToolCall;
 use super::handle::{AnswerRequest, Message, Reply};
 use super::input::{Answer, Context, Input};
+use super::known::known;
 use super::live::{Live, Presence, Publisher, extend_ring};
 use super::reconcile::{End, Runner};
 use super::state::{MAX_WAITING, Stage, State};
@@ -270,19 +271,15 @@ impl Actor {
     }
 
     /// The recorded answer to an input that is known already.
-    async fn known(&mut self, send: &super::input::Send) -> Result<Option<Sent>, Refused> {
-        let row = self.deps.log.find_input(self.key, &send.input_id.0).await.map_err(|error| Refused::Busy(storage(&error)))?;
-        let Some(row) = row else { return Ok(None) };
-        let Ok(Some(Event::InputAccepted(accepted))) = Event::parse(&row.kind, &row.body) else {
-            return Err(Refused::Busy(fault("an accepted input cannot be read")));
-        };
+    async fn known(&self, send: &super::input::Send) -> Result<Option<Sent>, Refused> {
+        let known = known(&self.deps.log, self.key, &self.state, &send.input_id).await.map_err(Refused::Busy)?;
+        let Some((accepted, sent)) = known else { return Ok(None) };
         if accepted.content != send.content {
             let error = RpcError::new(ErrorKind::InputConflict, format!("input {} is known with another content", send.input_id))
                 .hint("use a new input_id");
             return Err(Refused::Busy(error));
         }
-        let (input_id, seq, disposition) = (accepted.input_id, protocol::Seq(row.seq), accepted.disposition);
-        Ok(Some(Sent { input_id, seq, disposition, turn: None }))
+        Ok(Some(sent))
     }
 
     async fn interrupt(&mut self, turn: Option<protocol::TurnId>, by: protocol::By) -> Result<Interrupted, Refused> {
@@ -531,7 +528,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-fn fault(what: &str) -> RpcError {
+pub(super) fn fault(what: &str) -> RpcError {
     RpcError::new(ErrorKind::Internal, what)
 }
 
