@@ -282,7 +282,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-fn fault(what: &str) -> RpcError {
+pub(super) fn fault(what: &str) -> RpcError {
     RpcError::new(ErrorKind::Internal, what)
 }
 
