@@ -56,7 +56,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
-        keys: models,
+        keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),
@@ -71,6 +71,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    api::KeyDesk::look_around(models.as_ref()).await;
     let resuming = resume(&registry, &log).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),

@@ -69,6 +69,20 @@ pub(crate) struct Replied {
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
+    pub(crate) room: Room,
+}
+
+/// How much context a model takes and how much a call used of it, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// To stay below; 0: nobody counts.
+    pub(crate) budget: u64,
+    /// Of the request, estimated.
+    pub(crate) request: u64,
+    /// Of the reply, estimated.
+    pub(crate) reply: u64,
+    /// What a person should know about the budget, if it rests on a guess.
+    pub(crate) doubt: Option<String>,
 }
 
 /// A piece of a reply.

@@ -5,6 +5,7 @@
 
 mod acting;
 mod calling;
+pub(super) mod room;
 mod stopping;
 
 use super::input::{Context, Input, Send};
