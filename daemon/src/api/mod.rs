@@ -13,6 +13,7 @@ mod listener;
 mod peer;
 mod queue;
 mod register;
+mod rule;
 mod session;
 mod subscription;
 mod turn;

@@ -94,7 +94,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
 }
 
 /// The text and mode of the file; `None` where there is none.
-fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
     let unreadable = |reason: &dyn std::fmt::Display| ConfigError::Unreadable {
         path: path.to_path_buf(),
         reason: reason.to_string(),
