@@ -8,6 +8,7 @@ pub mod catalog;
 mod error;
 mod load;
 pub mod profile;
+pub mod rules;
 mod template;
 mod values;
 mod wording;
@@ -23,6 +24,7 @@ use profile::Profile;
 
 pub use error::ConfigError;
 pub use load::{load, parse};
+pub use rules::{RuleBook, RuleSet};
 pub use template::{Template, write_template};
 
 /// Everything the user's file says, with defaults for what it does not.

@@ -2,8 +2,8 @@
 
 use super::effect::model::Models;
 use super::live::Presence;
+use crate::config::RuleBook;
 use crate::log::EventLog;
-use crate::policy::Rule;
 use crate::tool::{GuardPlan, Tool};
 use protocol::Time;
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ pub(crate) struct Deps {
     pub(crate) log: EventLog,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) models: Arc<dyn Models>,
-    pub(crate) rules: Arc<[Rule]>,
+    /// The user's own rules.
+    pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,

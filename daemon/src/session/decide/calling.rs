@@ -96,7 +96,7 @@ impl Plan<'_> {
                 mode: self.state.mode(),
                 rules: self.context.rules,
                 grants: &self.state.grants,
-                builtin_allow: true,
+                builtin_allow: self.context.builtin_allow,
             };
             policy::judge(&inspected.facts, &policy)
         });
