@@ -51,12 +51,13 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
-    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, Arc::clone(&answerers)));
+    let rules = Arc::new(config::RuleBook::open(&config.path)?);
+    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, rules, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
-        keys: models,
+        keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),
@@ -71,6 +72,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    api::KeyDesk::look_around(models.as_ref()).await;
     let resuming = resume(&registry, &log).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -93,6 +95,7 @@ fn deps(
     guard: tool::GuardPlan,
     log: log::EventLog,
     models: &Arc<models::ConfiguredModels>,
+    rules: Arc<config::RuleBook>,
     answerers: Arc<Presence>,
 ) -> Deps {
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
@@ -101,7 +104,7 @@ fn deps(
         log,
         tools: tool::all().into(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
-        rules: Arc::from([]),
+        rules,
         guard,
         answerers,
         tuning: Tuning {

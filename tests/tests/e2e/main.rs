@@ -11,6 +11,7 @@ mod inside;
 mod model_server;
 mod protocol;
 mod real_model;
+mod rules;
 mod scripts;
 mod storage;
 mod terminals;
