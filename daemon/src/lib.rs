@@ -47,10 +47,20 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     }
     let answerers = Arc::new(Presence::default());
     let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let support = target::sandbox::probe(&guard).await;
+    for check in support.checks() {
+        tracing::info!(name = check.name, standing = ?check.standing, detail = check.detail, "what can be enforced");
+    }
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
-    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, Arc::clone(&answerers)));
+    let sandbox = target::sandbox::Settings {
+        mode: config.sandbox.mode,
+        network: config.sandbox.network,
+        support,
+        hidden: own_files(&config, &claim),
+    };
+    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
@@ -90,6 +100,7 @@ fn deps(
     config: &Config,
     claim: &Claim,
     guard: tool::GuardPlan,
+    sandbox: target::sandbox::Settings,
     log: log::EventLog,
     models: &Arc<models::ConfiguredModels>,
     answerers: Arc<Presence>,
@@ -114,9 +125,17 @@ fn deps(
             ..Tuning::default()
         },
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
+}
+
+/// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
+fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
+    // The configuration may lie in a directory that is not the daemon's alone.
+    let directory = config.path.parent().filter(|parent| parent.ends_with("agentd")).unwrap_or(&config.path);
+    vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
 }
 
 fn settings(config: &Config) -> protocol::Settings {

@@ -19,6 +19,7 @@ use protocol::{Limits, Mode, Unattended};
 
 use profile::Profile;
 
+pub use crate::target::sandbox::{Mode as SandboxMode, Network as SandboxNetwork};
 pub use error::ConfigError;
 pub use load::{load, parse};
 pub use template::{Template, write_template};
@@ -34,6 +35,8 @@ pub struct Config {
     pub models: BTreeMap<String, Profile>,
     /// What sessions begin with.
     pub session: SessionDefaults,
+    /// What commands may reach.
+    pub sandbox: SandboxSettings,
     /// The daemon itself.
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
@@ -67,6 +70,15 @@ pub enum Resume {
     Off,
 }
 
+/// `[sandbox]`: what commands may reach, as far as the machine can enforce it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// What they may do to files.
+    pub mode: SandboxMode,
+    /// Whether they reach the network.
+    pub network: SandboxNetwork,
+}
+
 /// `[daemon]`: the daemon itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonSettings {
@@ -93,6 +105,7 @@ impl Config {
             default_model: None,
             models: BTreeMap::new(),
             session: SessionDefaults::default(),
+            sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
             notices: Vec::new(),

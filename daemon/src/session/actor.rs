@@ -17,6 +17,7 @@ use super::{clock::SessionClock, live::Feed};
 use crate::context::assemble::Audience;
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
+use crate::target::sandbox::Confinement;
 use crate::target::{Target, TargetSpec};
 use crate::tool::{Place, ReadSet};
 use protocol::event::{Envelope, Event, ItemType};
@@ -479,9 +480,11 @@ impl Actor {
         let tool = self.deps.tools.iter().find(|tool| tool.spec().name == requested.tool).cloned();
         let place = self.place().and_then(|place| if approved { Ok(place) } else { impersonal(place) });
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
+        // Nobody looked at a call that the built-in list let through.
+        let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let shown = Arc::clone(&feed);
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, tool, place, guard, stop, log, session, feed: shown };
+            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown };
             End::Tool(Box::new(call.run().await))
         });
     }
@@ -496,6 +499,7 @@ impl Actor {
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
+            sandbox: self.deps.sandbox.clone(),
         });
         let target = target.map_err(|error| format!("root_gone: {error}"))?;
         let read = ReadSet::default();

@@ -23,6 +23,8 @@ pub(crate) struct Deps {
     pub(crate) tuning: Tuning,
     /// Makes the environment of commands from that of a client.
     pub(crate) environment: Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>,
+    /// What commands may reach.
+    pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The machine's clock.
