@@ -54,12 +54,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
-    let sandbox = target::sandbox::Settings {
-        mode: config.sandbox.mode,
-        network: config.sandbox.network,
-        support,
-        hidden: own_files(&config, &claim),
-    };
+    let sandbox = sandbox(&config, &claim, support);
     let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
@@ -128,6 +123,25 @@ fn deps(
         sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
+    }
+}
+
+/// What commands may reach: what the configuration wants, as far as the machine can enforce it.
+fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
+    use config::{SandboxMode, SandboxNetwork};
+    use target::sandbox::{Mode, Network, Settings};
+    Settings {
+        mode: match config.sandbox.mode {
+            SandboxMode::Off => Mode::Off,
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+        },
+        network: match config.sandbox.network {
+            SandboxNetwork::On => Network::On,
+            SandboxNetwork::Off => Network::Off,
+        },
+        support,
+        hidden: own_files(config, claim),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use daemon::target::{Target, TargetSpec, command_environment, wait_for_guards};
-use daemon::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
+use daemon::tool::{Confinement, Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ impl World {
             cwd: root,
             environment,
             hidden: vec![],
+            sandbox: Default::default(),
         })
         .unwrap();
         let bash = daemon::tool::all()
@@ -104,6 +105,7 @@ impl World {
                 stop: stopped,
                 call: "c1".into(),
                 guard,
+                confinement: Confinement::Session,
             };
             bash.run(&arguments, &digest, run).await
         });

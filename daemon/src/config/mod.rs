@@ -19,7 +19,6 @@ use protocol::{Limits, Mode, Unattended};
 
 use profile::Profile;
 
-pub use crate::target::sandbox::{Mode as SandboxMode, Network as SandboxNetwork};
 pub use error::ConfigError;
 pub use load::{load, parse};
 pub use template::{Template, write_template};
@@ -77,6 +76,29 @@ pub struct SandboxSettings {
     pub mode: SandboxMode,
     /// Whether they reach the network.
     pub network: SandboxNetwork,
+}
+
+/// What commands may do to files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Everything the user may.
+    Off,
+    /// Read only.
+    ReadOnly,
+    /// Write in the project, in temporary directories and in build caches.
+    #[default]
+    WorkspaceWrite,
+}
+
+/// Whether commands reach the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxNetwork {
+    /// They do.
+    #[default]
+    On,
+    /// They do not.
+    Off,
 }
 
 /// `[daemon]`: the daemon itself.

@@ -25,7 +25,8 @@ const RULES_LIMIT: usize = 4096;
 /// Restricts the calling process for good. Sets `no_new_privs`.
 pub(super) fn restrict(plan: &Plan, profile: &Profile) -> io::Result<()> {
     let write = AccessFs::from_write(NEWEST) & !BitFlags::from_flag(AccessFs::IoctlDev);
-    let read = AccessFs::from_read(NEWEST);
+    // A right to list a directory would hold for all below it, so names can be listed everywhere; contents cannot be read.
+    let read = AccessFs::ReadFile | AccessFs::Execute;
     let handled = if profile.form == Form::Landlock { write | read } else { write };
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
