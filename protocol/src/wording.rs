@@ -23,7 +23,7 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
             lines.push(format!("runs: {}", joined(&action.parts)));
         }
     }
-    if let Some(path) = &action.path {
+    if let Some(path) = action.path.as_ref().filter(|_| action.command.is_none()) {
         lines.push(format!("file: {}", inline(path)));
     }
     if let Some(diff) = &action.diff {
@@ -33,7 +33,7 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
         lines.push(format!("host: {}", inline(host)));
     }
     if action.command.is_some() {
-        lines.push(format!("in: {}", inline(&view.cwd)));
+        lines.push(format!("in: {}", inline(action.path.as_deref().unwrap_or(&view.cwd))));
     }
     if !view.reason.is_empty() {
         lines.push(format!("why: {}", inline(&view.reason)));
@@ -212,6 +212,20 @@ mod tests {
                 "why: no rule allows it",
                 "s allows for this session: bash: cargo test",
             ]
+        );
+    }
+
+    #[test]
+    fn a_command_names_the_directory_it_runs_in_and_a_file_tool_its_file() {
+        let mut view = asked(command("ls", &[]));
+        view.action.path = Some("/elsewhere".to_owned());
+        assert_eq!(approval_lines(&view).get(2).map(String::as_str), Some("in: /elsewhere"));
+        view.action.command = None;
+        view.tool = Some("read".to_owned());
+        let lines = approval_lines(&view);
+        assert_eq!(
+            lines.get(..2),
+            Some(&["read wants to use a file:".to_owned(), "file: /elsewhere".to_owned()][..])
         );
     }
 

@@ -79,6 +79,9 @@ pub struct CommandFact {
     /// The command is to run outside of the session's sandbox.
     #[serde(default)]
     pub outside_sandbox: bool,
+    /// Absolute directories of the daemon itself (state, configuration, runtime), where they are not the usual ones.
+    #[serde(default)]
+    pub own: Vec<PathBuf>,
     /// Whether the read-only, no-network sandbox for commands that run unasked can be enforced. Without it commands
     /// that read configuration or start programs ask.
     #[serde(default)]

@@ -11,6 +11,7 @@ pub mod grant;
 pub mod mode;
 mod order;
 pub mod rule;
+pub mod rules;
 pub mod shell;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,8 @@ mod tests;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};
 pub use mode::{Decision, Mode, Verdict};
-pub use rule::{Rule, RuleDecision, Source};
+pub use rule::{CommandWords, Rule, RuleDecision, Source};
+pub use rules::{RuleError, parse_rules, rule_as_toml};
 
 /// What a call is judged by.
 #[derive(Debug, Clone, Copy)]

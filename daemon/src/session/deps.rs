@@ -22,7 +22,7 @@ pub(crate) struct Deps {
     pub(crate) answerers: Arc<Presence>,
     pub(crate) tuning: Tuning,
     /// Makes the environment of commands from that of a client.
-    pub(crate) environment: Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>,
+    pub(crate) environment: EnvironmentRule,
     /// What commands may reach.
     pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
@@ -30,6 +30,9 @@ pub(crate) struct Deps {
     /// The machine's clock.
     pub(crate) wall: fn() -> Time,
 }
+
+/// From a client's environment to that of commands.
+pub(crate) type EnvironmentRule = Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>;
 
 /// Times and bounds that tests set otherwise.
 #[derive(Debug, Clone)]

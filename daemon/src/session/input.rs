@@ -5,7 +5,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TurnOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Send(Send),
-    CancelInput { input_id: InputId, by: By },
+    Cancel { input_id: InputId, by: By },
     ResumeQueue { by: By },
     Interrupt { turn: Option<TurnId>, by: By },
     Answer(Box<Answer>),

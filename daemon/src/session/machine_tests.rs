@@ -302,7 +302,7 @@ impl World {
             82..88 => self.let_time_pass(storm),
             88..90 => {
                 let input_id = InputId(format!("i{}", self.random.below(self.inputs + 1)));
-                self.feed(Input::CancelInput { input_id, by: by() }, storm);
+                self.feed(Input::Cancel { input_id, by: by() }, storm);
             }
             90..92 => {
                 let effect = self.random.pick(&self.stale.clone()).cloned();

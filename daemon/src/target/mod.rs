@@ -25,6 +25,7 @@ mod inspect;
 mod lock;
 pub mod names;
 pub mod open;
+pub mod operands;
 mod orphans;
 mod project;
 pub mod replace;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
+use super::digest::{CallDigest, agrees};
 use super::output::{Decoder, Kept, MODEL_LIMIT_BYTES};
 use super::{
     Action, ArgumentError, Ended, Inspected, Outcome, OutputSink, Place, RunContext, Spec, StopLevel, StopSignal, Tool,
@@ -16,6 +16,7 @@ use super::{
 use super::{arguments, blocking, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
+use crate::policy::shell::operands;
 use crate::target::sandbox::{Confinement, Mode};
 use crate::target::{CommandEnd, CommandEvent, GuardPlan, Resolved, Running, TargetError, is_personal};
 
@@ -125,7 +126,9 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         digest = digest.with("variable", name.as_bytes()).with("value", value.as_bytes());
     }
     for (path, hash) in scripts::named_in(&parsed.command, &cwd.path, &place.target) {
-        digest = digest.with("script", path.as_bytes()).with("hash", hash.as_bytes());
+        digest = digest
+            .with_content("script", path.as_bytes())
+            .with_content("hash", hash.as_bytes());
     }
     let outside_sandbox = parsed.confinement(Confinement::Session) == Confinement::Outside
         && place.target.sandbox().effective_mode() != Mode::Off;
@@ -138,7 +141,8 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         outside_sandbox,
         ..CommandFact::default()
     };
-    place.target.look_at(&mut command);
+    command.operands = place.target.operands(&operands(&command), &cwd.path);
+    place.target.look_for_programs(&mut command);
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
     Ok(Inspected {
         facts: Facts {
@@ -171,7 +175,7 @@ impl Tool for Bash {
 
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
         match self.inspect(arguments, &run.place).await {
-            Ok(now) if now.digest == digest => {}
+            Ok(now) if agrees(&now.digest, digest) => {}
             Ok(_) => return Ended::changed_since_approved(),
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         }
