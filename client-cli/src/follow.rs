@@ -52,7 +52,7 @@ impl Follow {
         session: SessionId,
         after: Seq,
         deltas: Deltas,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ClientError> {
         let mut follow = Self {
             connect,
             session,
@@ -87,6 +87,11 @@ impl Follow {
                 Some(Err(error)) => Err(error.into()),
             };
         }
+    }
+
+    /// Uses `client` for calls, rather than a new connection.
+    pub(crate) fn call_on(&mut self, client: Client) {
+        self.caller = Some(client);
     }
 
     /// A call on a connection of its own. Made again where the connection was lost: only for methods that change nothing when

@@ -417,6 +417,8 @@ pub struct Manifest {
     pub tools: Vec<String>,
     /// Bytes of the request's texts.
     pub bytes: u64,
+    /// Tokens of the request as the daemon estimated them before the call.
+    pub tokens: u64,
     /// Private parts left out because they belong to another provider.
     #[serde(skip_serializing_if = "is_zero")]
     pub private_dropped: u32,

@@ -98,6 +98,10 @@ methods! {
     Act "queue.resume" => QueueResume(SessionParams) -> Empty;
     /// Pending approvals, of one session or of all, the oldest first.
     Watch "approval.list" => ApprovalList(ApprovalListParams) -> Vec<ApprovalView>;
+    /// What model calls used: of one session with its turns, or of all, by day, by model and by session.
+    Watch "session.usage" => SessionUsage(UsageParams) -> UsageAnswer;
+    /// The models a session can be answered by.
+    Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
 }
@@ -485,6 +489,154 @@ pub struct Answered {
     pub session: SessionId,
     pub decision: Resolution,
     pub seq: Seq,
+}
+
+/// Whose usage.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UsageParams {
+    /// Absent: all sessions together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// What model calls used.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Spent {
+    /// Model calls that ended.
+    pub calls: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    pub usage: Usage,
+    /// US dollars of the calls whose price is known; absent: no price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Calls that used tokens and whose price is not known: `cost` lacks them.
+    pub unpriced: u64,
+}
+
+/// Usage, from the log. Lists have the newest first, at most 200 of each.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct UsageAnswer {
+    /// The session that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    pub total: Spent,
+    /// By the day a call ended, UTC.
+    pub days: Vec<DaySpent>,
+    /// By the model that answered; failed calls are left out.
+    pub models: Vec<ModelSpent>,
+    /// By session, where none was asked for.
+    pub sessions: Vec<SessionSpent>,
+    /// By turn, of the session that was asked for: its last 50 that have ended.
+    pub turns: Vec<TurnSpent>,
+}
+
+/// Usage of a day.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DaySpent {
+    /// `2026-01-31`.
+    pub day: String,
+    #[serde(flatten)]
+    pub spent: Spent,
+}
+
+/// Usage of a model.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ModelSpent {
+    pub profile: String,
+    /// As the provider names it.
+    pub model: String,
+    #[serde(flatten)]
+    pub spent: Spent,
+}
+
+/// Usage of a session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionSpent {
+    pub session: SessionId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(flatten)]
+    pub spent: Spent,
+}
+
+/// Usage of a turn.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TurnSpent {
+    pub turn: TurnId,
+    /// When it ended.
+    pub at: Time,
+    pub outcome: TurnOutcome,
+    pub steps: u32,
+    pub usage: Usage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// Which models.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelListParams {
+    /// Asks each server which models it has; the answer takes up to 5 s then.
+    pub available: bool,
+}
+
+/// The models a session can be answered by.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ModelListAnswer {
+    pub models: Vec<ModelInfo>,
+    /// What answers a session that names no model, where nobody configured it; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// A model that `--model NAME` names.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ModelInfo {
+    pub name: String,
+    pub wire: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Where its provider is, without user and path; empty for the demo model.
+    pub address: String,
+    /// Whether it answers a session that names no model.
+    pub default: bool,
+    /// Whether it stands in the config file; the others are built in or found on this machine.
+    pub configured: bool,
+    /// The variable its key comes from, where no client has sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
+    /// Size of the context window.
+    pub context_tokens: u64,
+    /// False: `context_tokens` is a guess.
+    pub context_known: bool,
+    /// Tokens of context that sessions should stay below.
+    pub context_budget_tokens: u64,
+    pub max_output_tokens: u32,
+    /// US dollars per million tokens; absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<PriceList>,
+    /// What its server says it has, if it was asked and answered; at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<Vec<String>>,
+    /// Why its server did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PriceList {
+    /// Sent and not cached.
+    pub input: f64,
+    pub output: f64,
+    /// Read from the provider's cache.
+    pub cached: f64,
+    /// Written to the provider's cache.
+    pub cache_write: f64,
 }
 
 /// From where a subscription to one session starts: at most one of `after_seq` and `tail`.

@@ -10,17 +10,19 @@ mod find;
 mod framing;
 mod keys;
 mod listener;
+mod model;
 mod peer;
 mod queue;
 mod register;
 mod session;
 mod subscription;
 mod turn;
+mod usage;
 mod watch;
 
 pub(crate) use drain::Drain;
-pub(crate) use keys::KeyDesk;
-pub(crate) use listener::{Bound, ListenError, bind, serve};
+pub(crate) use keys::{AskServers, KeyDesk};
+pub(crate) use listener::{ListenError, bind, serve};
 
 use crate::session::{Presence, Registry};
 use protocol::Time;

@@ -1,7 +1,7 @@
 //! The table of methods: which handler serves which.
 
 use super::client::Client;
-use super::{Api, approval, daemon, queue, session, subscription, turn, watch};
+use super::{Api, approval, daemon, model, queue, session, subscription, turn, usage, watch};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 /// Methods that are answered only after something else has happened: they do not hold up later requests.
-pub(super) const WAITING: [&str; 1] = [method::TurnWait::NAME];
+pub(super) const WAITING: [&str; 2] = [method::TurnWait::NAME, method::ModelList::NAME];
 
 /// All methods.
 ///
@@ -38,6 +38,8 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
+    answer::<method::ModelList, _, _>(&mut module, model::list)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
@@ -56,15 +57,17 @@ struct WrittenLimits {
     passivate_after: Option<Span>,
 }
 
-/// Reads the file at `path`; the defaults if there is none.
+/// Reads the file at `path`, the defaults if there is none, and the catalog beside it.
 ///
 /// # Errors
 /// A file that cannot be read, is no TOML, or says something the daemon does not know.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let Some((text, mode)) = read(path)? else {
-        return Ok(Config::defaults(path.to_path_buf()));
+        let defaults = Config::defaults(path.to_path_buf());
+        return Ok(Config { catalog: Catalog::beside(path)?, ..defaults });
     };
     let mut config = parse(path, &text)?;
+    config.catalog = Catalog::beside(path)?;
     let holds_key = config
         .models
         .values()
@@ -94,7 +97,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
 }
 
 /// The text and mode of the file; `None` where there is none.
-fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
     let unreadable = |reason: &dyn std::fmt::Display| ConfigError::Unreadable {
         path: path.to_path_buf(),
         reason: reason.to_string(),

@@ -4,6 +4,7 @@
 //! A missing file is fine: every setting has a default. An unknown key or a bad value is an error that names file and
 //! line and proposes what was meant; no message repeats a value, since it may be a key in the wrong place.
 
+pub mod catalog;
 mod error;
 mod load;
 pub mod profile;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use protocol::{Limits, Mode, Unattended};
 
+use catalog::Catalog;
 use profile::Profile;
 
 pub use error::ConfigError;
@@ -32,6 +34,8 @@ pub struct Config {
     pub default_model: Option<String>,
     /// The model profiles by name.
     pub models: BTreeMap<String, Profile>,
+    /// What is known about models and providers beside the profiles.
+    pub catalog: Catalog,
     /// What sessions begin with.
     pub session: SessionDefaults,
     /// The daemon itself.
@@ -92,6 +96,7 @@ impl Config {
             path,
             default_model: None,
             models: BTreeMap::new(),
+            catalog: Catalog::shipped(),
             session: SessionDefaults::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),

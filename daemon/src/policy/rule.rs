@@ -234,6 +234,12 @@ impl Rule {
         }
     }
 
+    /// Whether the rule is about all a tool may do, and names it.
+    #[must_use]
+    pub fn is_about_all_of(&self, tool: &str) -> bool {
+        self.tool.as_deref() == Some(tool) && !self.has_command_part() && self.paths.is_empty() && self.hosts.is_empty()
+    }
+
     /// Whether the rule quotes this very command line.
     #[must_use]
     pub fn quotes(&self, tool: &str, text: &str) -> bool {

@@ -4,7 +4,7 @@ use super::input::Send;
 use super::live::{Live, Presence, Publisher};
 use protocol::event::{Choice, SessionChanged};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, SessionId, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,7 +25,7 @@ pub(crate) enum Message {
     Change(Box<SessionChanged>, Reply<()>),
     /// The environment of the client that attached, for commands of later turns.
     Refresh(BTreeMap<String, String>, By),
-    ResumeTurn(By, Reply<()>),
+    ResumeTurn(Reply<()>),
     /// Ends the actor: the daemon stops, or the session is deleted.
     Close(Reply<()>),
 }
@@ -42,7 +42,6 @@ pub(crate) struct AnswerRequest {
 /// A session that lives. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
-    pub(crate) session: SessionId,
     mailbox: mpsc::Sender<Message>,
     publisher: Publisher,
     pub(crate) presence: Arc<Presence>,
@@ -54,12 +53,11 @@ pub(crate) struct Gone;
 
 impl Handle {
     pub(crate) fn new(
-        session: SessionId,
         mailbox: mpsc::Sender<Message>,
         publisher: Publisher,
         presence: Arc<Presence>,
     ) -> Self {
-        Self { session, mailbox, publisher, presence }
+        Self { mailbox, publisher, presence }
     }
 
     /// Whether its actor takes requests.
@@ -70,6 +68,19 @@ impl Handle {
     /// What it shows.
     pub(crate) fn live(&self) -> watch::Receiver<Arc<Live>> {
         self.publisher.subscribe()
+    }
+
+    /// Waits until `live` shows something new.
+    ///
+    /// # Errors
+    /// The actor is gone, and everything it showed was seen.
+    pub(crate) async fn changed(&self, live: &mut watch::Receiver<Arc<Live>>) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            changed = live.changed() => changed.map_err(|_| Gone),
+            // This handle can show things too, so the actor's end does not close what it shows.
+            () = self.mailbox.closed() => Err(Gone),
+        }
     }
 
     /// Puts a request into the mailbox without waiting for an answer.

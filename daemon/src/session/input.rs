@@ -5,7 +5,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TurnOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Send(Send),
-    CancelInput { input_id: InputId, by: By },
+    Cancel { input_id: InputId, by: By },
     ResumeQueue { by: By },
     Interrupt { turn: Option<TurnId>, by: By },
     Answer(Box<Answer>),
@@ -69,6 +69,20 @@ pub(crate) struct Replied {
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
+    pub(crate) room: Room,
+}
+
+/// How much context a model takes and how much a call used of it, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// To stay below; 0: nobody counts.
+    pub(crate) budget: u64,
+    /// Of the request, estimated.
+    pub(crate) request: u64,
+    /// Of the reply, estimated.
+    pub(crate) reply: u64,
+    /// What a person should know about the budget, if it rests on a guess.
+    pub(crate) doubt: Option<String>,
 }
 
 /// A piece of a reply.

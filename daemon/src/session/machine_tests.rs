@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::decide::decide;
-use super::input::{Answer, Context, Failed, Input, Inspected, Item, Piece, Replied, RequestedCall, Retry, Send, ToolEnd};
+use super::input::{Answer, Context, Failed, Input, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room, Send, ToolEnd};
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
@@ -190,7 +190,8 @@ impl World {
         }
         let stop = if calls == 0 && self.random.chance(5) { Stop::PauseTurn } else { Stop::EndTurn };
         let (model, manifest) = (ModelRef::default(), Manifest::default());
-        let replied = Replied { key, pieces, stop, model, usage: None, cost: None, manifest };
+        let room = Room { budget: 100, request: self.random.below(120) as u64, ..Room::default() };
+        let replied = Replied { key, pieces, stop, model, usage: None, cost: None, manifest, room };
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
@@ -302,7 +303,7 @@ impl World {
             82..88 => self.let_time_pass(storm),
             88..90 => {
                 let input_id = InputId(format!("i{}", self.random.below(self.inputs + 1)));
-                self.feed(Input::CancelInput { input_id, by: by() }, storm);
+                self.feed(Input::Cancel { input_id, by: by() }, storm);
             }
             90..92 => {
                 let effect = self.random.pick(&self.stale.clone()).cloned();
@@ -542,7 +543,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
     let call = RequestedCall { inspected: Ok(writing()), ..world.call() };
     let pieces = vec![Piece::Call { index: 0, call: Box::new(call) }];
     let (model, manifest) = (ModelRef::default(), Manifest::default());
-    let replied = Replied { key, pieces, stop: Stop::ToolUse, model, usage: None, cost: None, manifest };
+    let replied = Replied { key, pieces, stop: Stop::ToolUse, model, usage: None, cost: None, manifest, room: Room::default() };
     world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
     assert!(matches!(world.running_one(), Some(Effect::Tool(_))));
 

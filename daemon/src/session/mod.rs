@@ -3,7 +3,7 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
 //! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session.
 
 mod actor;
@@ -16,6 +16,7 @@ pub(crate) mod effect;
 mod fold;
 mod handle;
 mod input;
+mod known;
 mod live;
 #[cfg(test)]
 mod machine_tests;
@@ -30,6 +31,6 @@ pub(crate) use commit::envelope;
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::Send;
-pub(crate) use live::{Answers, Live, Presence, Present};
+pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

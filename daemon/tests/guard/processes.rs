@@ -1,12 +1,14 @@
 //! What a command is and what becomes of all it starts, whichever way it ends.
 
+use std::path::Path;
 use std::time::Duration;
 
 use daemon::target::wait_for_guards;
-use daemon::tool::Outcome;
+use daemon::tool::{Outcome, StopLevel};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
+use tokio::io::AsyncBufReadExt;
 
 use crate::world::{PATIENCE, World};
 
@@ -151,6 +153,68 @@ async fn a_command_that_kills_its_guard_dies_with_what_it_started() {
     assert!(ended.output.contains("guard was killed"), "{}", ended.output);
     gone(pid_in(&ended.output, "main")).await;
     gone(pid_in(&ended.output, "away")).await;
+}
+
+#[tokio::test]
+async fn a_command_that_stops_its_guard_is_ended_all_the_same() {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let world = World::new();
+    let command = format!("{ESCAPEE} kill -STOP $PPID; echo \"main=$$;\"; sleep 1000; sleep 1000");
+    let mut call = world.start(json!({"command": command})).await;
+    let said = call.says("main=").await;
+    call.stop.send(StopLevel::Kill).unwrap();
+    assert_eq!(call.ended().await.outcome, Outcome::Stopped);
+    gone(pid_in(&said, "main")).await;
+    gone(pid_in(&said, "away")).await;
+}
+
+/// The environment variable that makes [`as_a_daemon_that_is_killed`] do its part; its value is the parent's directory.
+const KILLED: &str = "GUARD_TEST_KILLED";
+
+#[tokio::test]
+async fn as_a_daemon_that_is_killed() {
+    let Some(dir) = std::env::var_os(KILLED) else { return };
+    let world = World::in_dir(tempfile::tempdir_in(&dir).unwrap(), &[]);
+    std::fs::write(Path::new(&dir).join("state"), world.guard().state_dir.to_str().unwrap()).unwrap();
+    let said = Path::new(&dir).join("said");
+    let command = format!(
+        "( {ESCAPEE} kill -STOP $PPID; echo \"main=$$;\") > {}; sleep 1000",
+        said.display()
+    );
+    world.start(json!({"command": command})).await.task.await.unwrap();
+}
+
+#[tokio::test]
+async fn when_the_daemon_is_killed_everything_ends_even_below_a_stopped_guard() {
+    let dir = tempfile::tempdir().unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join("said"), rustix::fs::Mode::RWXU).unwrap();
+    let mut daemon = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::as_a_daemon_that_is_killed"])
+        .env(KILLED, dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let fifo = tokio::net::unix::pipe::OpenOptions::new()
+        .read_write(true)
+        .open_receiver(dir.path().join("said"));
+    let mut said = String::new();
+    let mut lines = tokio::io::BufReader::new(fifo.unwrap()).lines();
+    while !said.contains("main=") {
+        let line = tokio::time::timeout(PATIENCE, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap();
+        said.push_str(&line.unwrap_or_else(|| panic!("{said}")));
+    }
+    let state = std::fs::read_to_string(dir.path().join("state")).unwrap();
+    assert!(wait_for_guards(Path::new(&state), Duration::ZERO).is_err());
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    tokio::task::spawn_blocking(move || wait_for_guards(Path::new(&state), PATIENCE).unwrap())
+        .await
+        .unwrap();
+    gone(pid_in(&said, "main")).await;
+    gone(pid_in(&said, "away")).await;
 }
 
 #[test]

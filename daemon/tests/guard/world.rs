@@ -40,7 +40,10 @@ impl World {
     }
 
     pub(crate) fn with_variables(extra: &[(&str, &str)]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::in_dir(tempfile::tempdir().unwrap(), extra)
+    }
+
+    pub(crate) fn in_dir(dir: tempfile::TempDir, extra: &[(&str, &str)]) -> Self {
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(dir.path().join("state")).unwrap();

@@ -344,7 +344,7 @@ impl Look {
     }
 
     /// Why the operands are not those of a look.
-    pub(super) fn shape_concern(&self, operands: &[&Arg], options: &[&str]) -> Option<String> {
+    pub(super) fn shape_concern(&self, call: &[Arg], operands: &[&Arg], options: &[&str]) -> Option<String> {
         let fits = match self.shape {
             Shape::Any => {
                 self.verb != "reflog"
@@ -361,9 +361,10 @@ impl Look {
                         .iter()
                         .any(|option| LISTING.iter().any(|listing| option.starts_with(listing)))
             }
-            Shape::Verb { words, bare } => operands
-                .first()
-                .map_or(bare, |first| words.contains(&first.text.as_str())),
+            // Options before the verb belong to another one: `git stash -m list` makes a stash.
+            Shape::Verb { words, bare } => operands.first().map_or(bare, |first| {
+                words.contains(&first.text.as_str()) && call.get(1).is_some_and(|second| second.text == first.text)
+            }),
             Shape::Config => {
                 options.iter().any(|option| matches!(*option, "--get" | "--get-all"))
                     && matches!(operands, [name] if is_harmless_key(&name.text))

@@ -92,6 +92,31 @@ fn sandboxed(fact: &CommandFact, name: &str) -> Option<String> {
         .then(|| format!("`{name}` can be made to run programs, and the read-only sandbox is not available here."))
 }
 
+/// The words of a harmless command that name files.
+pub(super) fn files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> Vec<&'a Arg> {
+    let Some((first, rest)) = args.split_first() else {
+        return Vec::new();
+    };
+    let named = |command: &&Command| command.names.split(' ').any(|known| known == first.text);
+    let Some(command) = readonly_table::COMMANDS.iter().find(named) else {
+        let words = match first.text.as_str() {
+            "git" => git::operands(args),
+            "cd" | "find" | "test" | "[" => rest,
+            _ => &[],
+        };
+        return words.iter().filter(|arg| !arg.text.starts_with('-')).collect();
+    };
+    let Ok(call) = Call::read(command, rest, scope, fact) else {
+        return Vec::new();
+    };
+    let script = usize::from(command.operands.begins_with_script() && call.scripts.is_empty());
+    if command.operands.are_files() {
+        call.operands.into_iter().skip(script).collect()
+    } else {
+        Vec::new()
+    }
+}
+
 /// `command -v NAME`.
 fn query_concern(rest: &[Arg]) -> Option<String> {
     let asks_only = rest
@@ -148,6 +173,8 @@ impl<'a> Call<'a> {
                     return Err(format!("{} may stand for a file whose name is an option.", arg.shown()));
                 }
                 call.operands.push(arg);
+                // `xxd` takes whatever follows its first file as the file to write, even `-s1`.
+                options_over |= command.operands == Operands::OneFile;
                 continue;
             }
             if text == "--" {

@@ -34,6 +34,16 @@ pub(super) enum Operands {
     Format,
 }
 
+impl Operands {
+    pub(super) fn begins_with_script(self) -> bool {
+        matches!(self, Self::Pattern | Self::Sed | Self::Awk | Self::Jq)
+    }
+
+    pub(super) fn are_files(self) -> bool {
+        self.begins_with_script() || matches!(self, Self::Files | Self::OneFile)
+    }
+}
+
 /// One row. Letters and names are separated by blanks where they are words.
 pub(super) struct Command {
     pub names: &'static str,

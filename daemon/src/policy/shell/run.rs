@@ -41,11 +41,21 @@ impl Walker<'_> {
             extras,
             parent: self.parent,
             operands,
+            files: Vec::new(),
         });
         let outer = self.parent.replace(at);
+        let before = scope.cwd.clone();
         let (standing, output) = self.act(&name, &args, scope);
         self.parent = outer;
         if let Some(part) = self.parts.get_mut(at) {
+            if standing == Standing::Harmless {
+                let files = readonly::files(&args, scope, self.fact);
+                part.files = files
+                    .iter()
+                    .flat_map(|file| before.spots(&file.text))
+                    .map(|spot| spot.path())
+                    .collect();
+            }
             part.standing = standing;
         }
         output

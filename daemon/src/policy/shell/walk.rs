@@ -4,6 +4,7 @@
 //! Only a closed list of syntax runs unasked; everything else is walked all the same, because the guard has to see what
 //! it would run.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use brush_parser::ast::{
@@ -39,6 +40,8 @@ pub(super) struct Walker<'a> {
     pub asks: Vec<String>,
     /// Why the guard stops it.
     pub blocks: Vec<String>,
+    /// Files that redirections read.
+    pub reads: Vec<PathBuf>,
     /// Why the guard could not see all of it.
     pub unseen: Option<String>,
     /// The part whose words made the commands that are walked now.
@@ -57,6 +60,7 @@ impl<'a> Walker<'a> {
             parts: Vec::new(),
             asks: Vec::new(),
             blocks: Vec::new(),
+            reads: Vec::new(),
             unseen: None,
             parent: None,
             calls: CallGraph::default(),

@@ -183,6 +183,22 @@ fn a_deny_rule_finds_a_command_in_any_dress() -> Checked {
 }
 
 #[test]
+fn a_rule_about_a_whole_tool_needs_no_words() -> Checked {
+    let deny = rules("[[rule]]\ndecision = 'deny'\ntool = 'bash'\n")?;
+    for text in ["ls", "", "x=1", "echo \"open", "f() { ls; }"] {
+        assert_eq!(decide(&bash(text), Mode::All, &deny, &[]), Decision::Deny, "{text}");
+    }
+    let allow = rules("[[rule]]\ndecision = 'allow'\ntool = 'bash'\n")?;
+    assert_eq!(
+        decide(&bash("f() { make > log; }; f &"), Mode::Ask, &allow, &[]),
+        Decision::Allow
+    );
+    assert_eq!(decide(&bash("echo \"open"), Mode::Ask, &allow, &[]), Decision::Ask);
+    assert_eq!(decide(&bash("rm -rf /"), Mode::Ask, &allow, &[]), Decision::Blocked);
+    Ok(())
+}
+
+#[test]
 fn only_a_quoting_rule_of_the_user_lifts_the_guard() -> Checked {
     let text = "[[rule]]\ndecision = 'allow'\ntool = 'bash'\nexact = 'git push --force origin wip'\n";
     let own = parse_rules(text, Source::User)?;
@@ -376,6 +392,29 @@ fn what_the_target_found_makes_a_harmless_command_ask() {
     );
     assert_eq!(with(vec![operand("notes.txt", Inside::Inside, true)]), Decision::Ask);
     assert_eq!(with(vec![operand("/p/-R", Inside::Inside, false)]), Decision::Ask);
+}
+
+#[test]
+fn the_target_is_asked_about_files_that_would_be_read_unasked() {
+    let named = |text: &str| {
+        bash(text)
+            .command
+            .map(|command| crate::policy::shell::operands(&command))
+            .unwrap_or_default()
+    };
+    let inside = |name: &str| format!("{ROOT}/{name}");
+    assert_eq!(
+        named("grep -n '/etc' a.txt | sort < b.txt"),
+        [inside("a.txt"), inside("b.txt")]
+    );
+    assert_eq!(
+        named("cd src && cat *.rs; git diff -- c"),
+        [inside("c"), inside("src"), inside("src/*.rs"), inside("src/c")]
+    );
+    assert_eq!(
+        named("echo /etc/passwd; printf '%s' /etc; rm /x; cat \"$Y\""),
+        [] as [String; 0]
+    );
 }
 
 #[test]
