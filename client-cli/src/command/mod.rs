@@ -9,6 +9,7 @@ pub(crate) mod deny;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod queue;
@@ -19,6 +20,7 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -71,6 +73,10 @@ commands! {
     Mode => mode,
     /// List, cancel or resume inputs that wait for their turn
     Queue => queue,
+    /// Show what model calls used: tokens and cost
+    Usage => usage,
+    /// List the models a session can use
+    Model => model,
     /// Name a session
     Rename => rename,
     /// Delete a session
