@@ -9,6 +9,7 @@ pub(crate) mod deny;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod queue;
@@ -20,6 +21,7 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -74,6 +76,10 @@ commands! {
     Queue => queue,
     /// List, add, remove and try rules of what may run
     Rules => rules,
+    /// Show what model calls used: tokens and cost
+    Usage => usage,
+    /// List the models a session can use
+    Model => model,
     /// Name a session
     Rename => rename,
     /// Delete a session
