@@ -74,6 +74,8 @@ methods! {
     /// The handshake. Without it, or without the right token, a client may watch only.
     Watch "daemon.hello" => DaemonHello(HelloParams) -> Hello;
     Watch "daemon.status" => DaemonStatus(Empty) -> DaemonStatusAnswer;
+    /// What this machine can enforce, and what commands therefore run in.
+    Watch "daemon.doctor" => DaemonDoctor(Empty) -> DoctorAnswer;
     /// Takes no new turn, waits for the running ones up to a time, then stops; what still runs goes on at the next start.
     Act "daemon.stop" => DaemonStop(StopParams) -> Empty;
     Act "session.create" => SessionCreate(CreateParams) -> SessionInfo;
@@ -222,6 +224,39 @@ pub struct DaemonStatusAnswer {
     pub draining: bool,
     /// Whether the log takes writes.
     pub storage_ok: bool,
+}
+
+/// What protects the person on this machine.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DoctorAnswer {
+    /// The sandbox that sessions' commands run in: `workspace-write`, `read-only`, `off`.
+    pub sandbox: String,
+    /// Whether sandboxed commands reach the network.
+    pub network: bool,
+    /// One row for each thing that was looked at.
+    pub checks: Vec<DoctorCheck>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DoctorCheck {
+    /// One word.
+    pub name: String,
+    pub standing: Standing,
+    /// What that means here, one line.
+    pub detail: String,
+}
+
+/// How something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// As it should be.
+    Good,
+    /// It works, with less.
+    Reduced,
+    /// It does not.
+    Missing,
 }
 
 /// How the daemon stops.
