@@ -122,6 +122,8 @@ impl State {
                     self.announced = Some(notice.text.clone());
                 }
             }
+            Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
+            Event::JobEnded(_) => {}
             Event::ItemCompleted(_) => {}
         }
     }
