@@ -2,7 +2,7 @@
 //! kind; unknown kinds are kept and sent on, and the fold ignores them.
 
 use crate::content::{Content, Stop, Usage};
-use crate::ids::{ApprovalId, CallId, InputId, ItemId, Pos, Seq, SessionId, TurnId};
+use crate::ids::{ApprovalId, CallId, InputId, ItemId, JobId, Pos, Seq, SessionId, TurnId};
 use crate::settings::{By, Limits, Mode, Settings, Unattended};
 use crate::time::Time;
 use schemars::JsonSchema;
@@ -313,7 +313,27 @@ events! {
         /// Files it read or wrote, with the hash of their content then.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         files: BTreeMap<String, String>,
+        /// The command goes on in the background as this job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
     }
+    /// A command in the background is over.
+    "job.ended" => JobEnded {
+        job: JobId,
+        /// The call that started it.
+        call: CallId,
+        outcome: ToolOutcome,
+        /// What the model sees of its output.
+        output: String,
+        /// The whole output where it is longer than what the model sees.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<BlobRef>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        duration_ms: u64,
+    }
+    /// The model's list of what it means to do, the whole of it.
+    "todo.changed" => TodoChanged { items: Vec<TodoItem>, }
     /// Something a person should know.
     "notice.added" => NoticeAdded { code: String, level: NoticeLevel, text: String, }
 }
@@ -487,6 +507,9 @@ pub struct Action {
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The whole address, its host in the form that goes over the wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// What may be answered.
@@ -547,6 +570,24 @@ pub enum ToolOutcome {
     Lost,
     /// It did not end although it was killed.
     Abandoned,
+}
+
+/// One thing the model means to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TodoItem {
+    /// At most 200 characters. Untrusted text: show it through `display` only.
+    pub text: String,
+    pub state: TodoState,
+}
+
+/// How far an item of the list is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoState {
+    #[default]
+    Pending,
+    InProgress,
+    Done,
 }
 
 /// A big output, stored once by its content.
