@@ -6,9 +6,11 @@ pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod daemon;
 pub(crate) mod deny;
+pub(crate) mod doctor;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod queue;
@@ -20,6 +22,7 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -74,12 +77,18 @@ commands! {
     Queue => queue,
     /// List, add, remove and try rules of what may run
     Rules => rules,
+    /// Show what model calls used: tokens and cost
+    Usage => usage,
+    /// List the models a session can use
+    Model => model,
     /// Name a session
     Rename => rename,
     /// Delete a session
     Rm => rm,
     /// Start, stop and look after the daemon
     Daemon => daemon,
+    /// Show what this machine can enforce around commands
+    Doctor => doctor,
     /// Print the JSON Schema of the protocol
     Schema => schema,
     /// Print the versions of client and daemon

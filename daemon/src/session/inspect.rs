@@ -28,6 +28,7 @@ pub(crate) async fn inspect_command(
         cwd: cwd.to_owned(),
         environment,
         hidden: deps.hidden.clone(),
+        sandbox: deps.sandbox.clone(),
     };
     let opened = tokio::task::spawn_blocking(move || Target::open(spec))
         .await

@@ -6,7 +6,7 @@ mod words;
 pub use words::*;
 
 use crate::content::{Content, Stop, Usage};
-use crate::ids::{ApprovalId, CallId, InputId, ItemId, Pos, Seq, SessionId, TurnId};
+use crate::ids::{ApprovalId, CallId, InputId, ItemId, JobId, Pos, Seq, SessionId, TurnId};
 use crate::settings::{By, Limits, Mode, Settings, Unattended};
 use crate::time::Time;
 use schemars::JsonSchema;
@@ -317,7 +317,27 @@ events! {
         /// Files it read or wrote, with the hash of their content then.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         files: BTreeMap<String, String>,
+        /// The command goes on in the background as this job.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
     }
+    /// A command in the background is over.
+    "job.ended" => JobEnded {
+        job: JobId,
+        /// The call that started it.
+        call: CallId,
+        outcome: ToolOutcome,
+        /// What the model sees of its output.
+        output: String,
+        /// The whole output where it is longer than what the model sees.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blob: Option<BlobRef>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        duration_ms: u64,
+    }
+    /// The model's list of what it means to do, the whole of it.
+    "todo.changed" => TodoChanged { items: Vec<TodoItem>, }
     /// Something a person should know.
     "notice.added" => NoticeAdded { code: String, level: NoticeLevel, text: String, }
 }

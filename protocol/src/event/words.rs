@@ -142,6 +142,9 @@ pub struct Verdict {
     /// Text of the rule that spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The call only reads inside the project, says the built-in list: it runs in the read-only sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
 }
 
 /// The four verdicts, the mildest first.
@@ -170,6 +173,9 @@ pub struct Action {
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The whole address, its host in the form that goes over the wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// What may be answered.
@@ -230,6 +236,24 @@ pub enum ToolOutcome {
     Lost,
     /// It did not end although it was killed.
     Abandoned,
+}
+
+/// One thing the model means to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TodoItem {
+    /// At most 200 characters. Untrusted text: show it through `display` only.
+    pub text: String,
+    pub state: TodoState,
+}
+
+/// How far an item of the list is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoState {
+    #[default]
+    Pending,
+    InProgress,
+    Done,
 }
 
 /// A big output, stored once by its content.

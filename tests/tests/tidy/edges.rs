@@ -12,6 +12,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "auth", "config", "context", "log", "policy", "provider", "target", "tool",
         ],
     ),
+    ("models", &["api", "auth", "config", "context", "provider", "session"]),
+    ("startup", &["api", "config", "context", "log"]),
     ("context", &["config", "log", "provider", "tool"]),
     ("tool", &["policy", "target"]),
     ("provider", &["auth", "config"]),
