@@ -48,10 +48,16 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     }
     let answerers = Arc::new(Presence::default());
     let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let support = target::sandbox::probe(&guard).await;
+    for check in support.checks() {
+        tracing::info!(name = check.name, standing = ?check.standing, detail = check.detail, "what can be enforced");
+    }
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
-    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, Arc::clone(&answerers)));
+    let rules = Arc::new(config::RuleBook::open(&config.path)?);
+    let sandbox = sandbox(&config, &claim, support);
+    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
@@ -92,8 +98,10 @@ fn deps(
     config: &Config,
     claim: &Claim,
     guard: tool::GuardPlan,
+    sandbox: target::sandbox::Settings,
     log: log::EventLog,
     models: &Arc<models::ConfiguredModels>,
+    rules: Arc<config::RuleBook>,
     answerers: Arc<Presence>,
 ) -> Deps {
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
@@ -102,7 +110,7 @@ fn deps(
         log,
         tools: tool::all().into(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
-        rules: Arc::from([]),
+        rules,
         guard,
         answerers,
         tuning: Tuning {
@@ -116,9 +124,36 @@ fn deps(
             ..Tuning::default()
         },
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
+}
+
+/// What commands may reach: what the configuration wants, as far as the machine can enforce it.
+fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
+    use config::{SandboxMode, SandboxNetwork};
+    use target::sandbox::{Mode, Network, Settings};
+    Settings {
+        mode: match config.sandbox.mode {
+            SandboxMode::Off => Mode::Off,
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+        },
+        network: match config.sandbox.network {
+            SandboxNetwork::On => Network::On,
+            SandboxNetwork::Off => Network::Off,
+        },
+        support,
+        hidden: own_files(config, claim),
+    }
+}
+
+/// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
+fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
+    // The configuration may lie in a directory that is not the daemon's alone.
+    let directory = config.path.parent().filter(|parent| parent.ends_with("agentd")).unwrap_or(&config.path);
+    vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
 }
 
 fn settings(config: &Config) -> protocol::Settings {

@@ -456,6 +456,9 @@ pub struct Verdict {
     /// Text of the rule that spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The call only reads inside the project, says the built-in list: it runs in the read-only sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
 }
 
 /// The four verdicts, the mildest first.

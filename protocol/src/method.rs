@@ -5,6 +5,7 @@ use crate::content::{Content, Usage};
 use crate::event::{Choice, Delivery, Denied, Disposition, InputOutcome, Reason, Resolution, TurnOutcome};
 use crate::frame::{ApprovalView, Frame, Phase, QueuedInput, Role, WatchedEvent};
 use crate::ids::{ApprovalId, InputId, Pos, Seq, SessionId, TurnId};
+use crate::rule::{RuleAddParams, RuleListParams, RuleRemoveParams, RuleTestParams, RuleVerdict, RuleView};
 use crate::settings::{By, Limits, Mode, Unattended};
 use crate::time::Time;
 use schemars::JsonSchema;
@@ -104,6 +105,12 @@ methods! {
     Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
+    /// The user's own rules, and those of a project.
+    Watch "rule.list" => RuleList(RuleListParams) -> Vec<RuleView>;
+    Act "rule.add" => RuleAdd(RuleAddParams) -> RuleView;
+    Act "rule.remove" => RuleRemove(RuleRemoveParams) -> RuleView;
+    /// Judges a command as a session in that directory would. Nothing runs.
+    Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
 }
 
 macro_rules! subscriptions {

@@ -16,6 +16,7 @@ pub(crate) mod queue;
 pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod rm;
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
@@ -73,6 +74,8 @@ commands! {
     Mode => mode,
     /// List, cancel or resume inputs that wait for their turn
     Queue => queue,
+    /// List, add, remove and try rules of what may run
+    Rules => rules,
     /// Show what model calls used: tokens and cost
     Usage => usage,
     /// List the models a session can use

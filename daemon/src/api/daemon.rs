@@ -100,7 +100,7 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
         turns_running: count(running),
         approvals_pending: count(approvals.as_ref().map_or(0, Vec::len)),
         draining: api.drain.draining(),
-        storage_ok: approvals.is_ok(),
+        storage_ok: approvals.is_ok() && log.probe().await.is_ok(),
     })
 }
 

@@ -14,6 +14,7 @@ mod model;
 mod peer;
 mod queue;
 mod register;
+mod rule;
 mod session;
 mod subscription;
 mod turn;

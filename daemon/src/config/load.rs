@@ -14,7 +14,7 @@ use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SessionDefaults, wording};
+use super::{Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SessionDefaults, wording};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -29,6 +29,7 @@ struct Written {
     default_model: Option<Spanned<String>>,
     models: BTreeMap<Spanned<String>, Profile>,
     session: WrittenSession,
+    sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
 }
@@ -41,6 +42,13 @@ struct WrittenSession {
     max_steps: Option<NonZeroU32>,
     resume: Option<ResumeWord>,
     unattended: Option<UnattendedWord>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenSandbox {
+    mode: Option<SandboxMode>,
+    network: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -91,6 +99,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.models = models(path, text, written.models)?;
     config.default_model = default_model(path, text, written.default_model, &config.models)?;
     config.session = session(path, text, written.session)?;
+    config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     Ok(config)
@@ -213,6 +222,11 @@ fn is_variable_name(name: &str) -> bool {
         .next()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     starts && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
+    let network = if written.network == Some(false) { SandboxNetwork::Off } else { SandboxNetwork::On };
+    SandboxSettings { mode: written.mode.unwrap_or_default(), network }
 }
 
 fn daemon(written: &WrittenDaemon) -> DaemonSettings {

@@ -8,6 +8,7 @@ pub mod catalog;
 mod error;
 mod load;
 pub mod profile;
+pub mod rules;
 mod template;
 mod values;
 mod wording;
@@ -23,6 +24,7 @@ use profile::Profile;
 
 pub use error::ConfigError;
 pub use load::{load, parse};
+pub use rules::{RuleBook, RuleSet};
 pub use template::{Template, write_template};
 
 /// Everything the user's file says, with defaults for what it does not.
@@ -38,6 +40,8 @@ pub struct Config {
     pub catalog: Catalog,
     /// What sessions begin with.
     pub session: SessionDefaults,
+    /// What commands may reach.
+    pub sandbox: SandboxSettings,
     /// The daemon itself.
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
@@ -71,6 +75,38 @@ pub enum Resume {
     Off,
 }
 
+/// `[sandbox]`: what commands may reach, as far as the machine can enforce it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// What they may do to files.
+    pub mode: SandboxMode,
+    /// Whether they reach the network.
+    pub network: SandboxNetwork,
+}
+
+/// What commands may do to files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Everything the user may.
+    Off,
+    /// Read only.
+    ReadOnly,
+    /// Write in the project, in temporary directories and in build caches.
+    #[default]
+    WorkspaceWrite,
+}
+
+/// Whether commands reach the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxNetwork {
+    /// They do.
+    #[default]
+    On,
+    /// They do not.
+    Off,
+}
+
 /// `[daemon]`: the daemon itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonSettings {
@@ -98,6 +134,7 @@ impl Config {
             models: BTreeMap::new(),
             catalog: Catalog::shipped(),
             session: SessionDefaults::default(),
+            sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
             notices: Vec::new(),

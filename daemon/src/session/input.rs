@@ -163,7 +163,10 @@ pub(crate) struct Context<'a> {
     pub(crate) jitter: f64,
     /// How often a model call is tried again.
     pub(crate) retries: u32,
+    /// The rules that hold for the session's project.
     pub(crate) rules: &'a [Rule],
+    /// Whether the built-in list of read-only commands runs without asking.
+    pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What is to be said about the model that would be chosen now, if no person named it.

@@ -17,6 +17,7 @@ use crate::policy::Facts;
 use crate::target::Target;
 
 pub use crate::target::GuardPlan;
+pub use crate::target::sandbox::Confinement;
 pub use arguments::ArgumentError;
 pub use digest::judged_part;
 pub use read_set::ReadSet;
@@ -136,6 +137,8 @@ pub struct RunContext {
     pub call: String,
     /// How commands are started.
     pub guard: GuardPlan,
+    /// Which sandbox a command of this call runs in.
+    pub confinement: Confinement,
 }
 
 /// Takes the output of a running call in order, in pieces that never split a character. Must not block.

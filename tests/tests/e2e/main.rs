@@ -13,6 +13,7 @@ mod model_server;
 mod models;
 mod protocol;
 mod real_model;
+mod rules;
 mod scripts;
 mod storage;
 mod terminals;

@@ -96,7 +96,7 @@ impl Plan<'_> {
                 mode: self.state.mode(),
                 rules: self.context.rules,
                 grants: &self.state.grants,
-                builtin_allow: true,
+                builtin_allow: self.context.builtin_allow,
             };
             policy::judge(&inspected.facts, &policy)
         });
@@ -104,9 +104,10 @@ impl Plan<'_> {
         let verdict = match judged {
             Some(judged) => {
                 action.parts.clone_from(&judged.parts);
-                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule }
+                let read_only = judged.read_only;
+                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only }
             }
-            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None },
+            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None, read_only: false },
         };
         if let Some(error) = &argument_error {
             self.refusals.insert(id.clone(), (ToolOutcome::Error, error.clone()));
