@@ -57,6 +57,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
     let rules = Arc::new(config::RuleBook::open(&config.path)?);
     let sandbox = sandbox(&config, &claim, support);
+    let doctor = doctor(&sandbox);
     let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
@@ -71,6 +72,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
         defaults: SessionDefaults { settings: settings(&config) },
+        doctor,
     });
     let bound = api::bind(&claim.socket)?;
     claim.announce()?;
@@ -145,6 +147,26 @@ fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) ->
         },
         support,
         hidden: own_files(config, claim),
+    }
+}
+
+/// What the sandbox is here, for people.
+fn doctor(sandbox: &target::sandbox::Settings) -> protocol::method::DoctorAnswer {
+    use protocol::method::{DoctorAnswer, DoctorCheck, Standing};
+    let check = |check: target::sandbox::Check| DoctorCheck {
+        name: check.name.to_owned(),
+        standing: match check.standing {
+            target::sandbox::Standing::Good => Standing::Good,
+            target::sandbox::Standing::Reduced => Standing::Reduced,
+            target::sandbox::Standing::Missing => Standing::Missing,
+        },
+        detail: check.detail,
+    };
+    let mode = sandbox.effective_mode();
+    DoctorAnswer {
+        sandbox: mode.as_str().to_owned(),
+        network: mode == target::sandbox::Mode::Off || sandbox.network == target::sandbox::Network::On,
+        checks: sandbox.support.checks().into_iter().map(check).collect(),
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod daemon;
 pub(crate) mod deny;
+pub(crate) mod doctor;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
@@ -86,6 +87,8 @@ commands! {
     Rm => rm,
     /// Start, stop and look after the daemon
     Daemon => daemon,
+    /// Show what this machine can enforce around commands
+    Doctor => doctor,
     /// Print the JSON Schema of the protocol
     Schema => schema,
     /// Print the versions of client and daemon

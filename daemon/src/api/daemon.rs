@@ -5,7 +5,7 @@ use super::client::{Client, Introduced};
 use super::connection::{BATCH, CALLS_IN_FLIGHT, SUBSCRIPTIONS};
 use super::framing::MESSAGE_BYTES;
 use protocol::frame::Role;
-use protocol::method::{DaemonStatusAnswer, Empty, Hello, HelloParams, ProtocolLimits, StopParams};
+use protocol::method::{DaemonStatusAnswer, DoctorAnswer, Empty, Hello, HelloParams, ProtocolLimits, StopParams};
 use protocol::{ErrorKind, RpcError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -102,6 +102,10 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
         draining: api.drain.draining(),
         storage_ok: approvals.is_ok() && log.probe().await.is_ok(),
     })
+}
+
+pub(super) async fn doctor(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<DoctorAnswer, RpcError> {
+    Ok(api.doctor.clone())
 }
 
 pub(super) async fn stop(api: Arc<Api>, _: Arc<Client>, params: StopParams) -> Result<Empty, RpcError> {

@@ -46,6 +46,8 @@ pub(crate) struct Api {
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
     pub(crate) defaults: SessionDefaults,
+    /// What the machine can enforce, found out at the start.
+    pub(crate) doctor: protocol::method::DoctorAnswer,
 }
 
 /// What a session is made with when its client does not say.

@@ -22,6 +22,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     let mut module = RpcModule::from_arc(api);
     answer::<method::DaemonHello, _, _>(&mut module, daemon::hello)?;
     answer::<method::DaemonStatus, _, _>(&mut module, daemon::status)?;
+    answer::<method::DaemonDoctor, _, _>(&mut module, daemon::doctor)?;
     answer::<method::DaemonStop, _, _>(&mut module, daemon::stop)?;
     answer::<method::SessionCreate, _, _>(&mut module, session::create)?;
     answer::<method::SessionList, _, _>(&mut module, session::list)?;

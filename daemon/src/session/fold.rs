@@ -127,6 +127,8 @@ impl State {
                 CONTEXT_BUDGET => self.context_noticed = true,
                 _ => {}
             },
+            Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
+            Event::JobEnded(_) => {}
             Event::ItemCompleted(_) => {}
         }
     }

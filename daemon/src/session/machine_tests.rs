@@ -232,6 +232,8 @@ impl World {
                     blob: None,
                     diff: None,
                     exit_code: None,
+                    todo: None,
+                    job: None,
                     duration_ms: 1,
                     files: BTreeMap::new(),
                 };

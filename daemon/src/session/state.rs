@@ -2,7 +2,7 @@
 //! deciding needs. `fold` is the only way to change it.
 
 use crate::policy::Grant;
-use protocol::event::{Denied, InputOutcome, TurnOutcome};
+use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
 use protocol::{ApprovalId, By, CallId, InputId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,8 @@ pub(crate) struct State {
     /// Content hash of each file as the model last saw it.
     pub(crate) read_files: BTreeMap<String, String>,
     pub(crate) usage: Usage,
+    /// What the model means to do; bounded by its tool, 64 items of 200 characters.
+    pub(crate) todo: Vec<TodoItem>,
     /// Outcome of the last turn.
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.

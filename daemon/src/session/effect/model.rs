@@ -169,6 +169,7 @@ impl ModelCall {
                 diff: inspected.action.diff,
                 path,
                 host: inspected.action.host,
+                url: inspected.action.url,
             },
             digest: inspected.digest,
             writes: inspected.writes,

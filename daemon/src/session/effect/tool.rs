@@ -66,6 +66,8 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
         blob,
         diff: ended.diff,
         exit_code: ended.exit_code,
+        todo: ended.todo,
+        job: ended.job,
         duration_ms: ended.duration_ms,
         files: ended.files.into_iter().collect(),
     }
