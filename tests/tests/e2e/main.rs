@@ -12,6 +12,7 @@ mod model_server;
 mod protocol;
 mod real_model;
 mod rules;
+mod sandbox;
 mod scripts;
 mod storage;
 mod terminals;
