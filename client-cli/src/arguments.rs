@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     directory: Option<PathBuf>,
     /// Config file of a daemon that is started by this call
     #[arg(long, value_name = "FILE", global = true)]
-    pub(crate) config: Option<PathBuf>,
+    config: Option<PathBuf>,
     /// Tell more: arguments, results, reasoning
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
@@ -42,8 +42,12 @@ impl Arguments {
         Output::new(verbosity, self.color)
     }
 
-    /// Goes to the person's directory.
+    /// Makes what was asked for true of this process: its config file, then its directory.
     pub(crate) fn invocation(&self) -> Result<Invocation, Failure> {
+        if let Some(file) = &self.config {
+            let file = std::path::absolute(file).map_err(|error| Failure::reading(file.display(), &error))?;
+            protocol::client::use_config(file);
+        }
         if let Some(directory) = &self.directory {
             std::env::set_current_dir(directory)
                 .map_err(|error| Failure::error(format!("cannot go to {}: {error}", directory.display())))?;

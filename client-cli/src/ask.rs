@@ -157,14 +157,23 @@ impl Question {
         keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         self.set(&keys);
         self.stage = Stage::Key;
-        self.output.whisper(&format!("{}: ", wording::key_line(&self.view)));
+        self.again();
+    }
+
+    /// Says once more what may be typed, after something else was written.
+    pub(crate) fn again(&self) {
+        match self.stage {
+            Stage::Key => self.output.whisper(&format!("{}: ", wording::key_line(&self.view))),
+            Stage::Line(_) => self.output.whisper("tell it: "),
+        }
     }
 
     fn listen_for_line(&mut self) {
         let before = self.before.clone();
         self.set(&before);
         self.stage = Stage::Line(Vec::new());
-        self.output.whisper("\ntell it: ");
+        self.output.whisper("\n");
+        self.again();
     }
 
     fn set(&self, modes: &Termios) {
@@ -192,6 +201,7 @@ fn word(decision: Choice) -> &'static str {
     match decision {
         Choice::Once => "once",
         Choice::Session => "for this session",
+        Choice::Always => "always",
         Choice::Deny => "no",
     }
 }
@@ -200,6 +210,7 @@ fn meaning(key: u8, view: &ApprovalView) -> Key {
     match key {
         b'y' => Key::Answer(Choice::Once),
         b's' if wording::session_rule(view).is_some() => Key::Answer(Choice::Session),
+        b'a' if wording::always_rule(view).is_some() => Key::Answer(Choice::Always),
         b'n' => Key::Answer(Choice::Deny),
         b't' if view.call.is_some() => Key::Tell,
         _ => Key::Nothing,

@@ -3,7 +3,6 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
 use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::frame::EndReason;
 use protocol::method::{AttachParams, Method, SessionAttach};
@@ -23,13 +22,21 @@ pub(crate) enum Deltas {
     Unwanted,
 }
 
+/// What comes.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Never `end`.
+    Frame(Frame),
+    /// The connection is gone, for the reason given, and is made again.
+    Lost(&'static str),
+}
+
 /// A subscription to one session that attaches again by itself, and a connection for calls beside it.
 #[derive(Debug)]
 pub(crate) struct Follow {
     connect: Connect,
     session: SessionId,
     deltas: Deltas,
-    output: Output,
     /// The last event that was handed out.
     seen: Seq,
     frames: Option<Frames<Frame>>,
@@ -45,13 +52,11 @@ impl Follow {
         session: SessionId,
         after: Seq,
         deltas: Deltas,
-        output: Output,
     ) -> Result<Self, Failure> {
         let mut follow = Self {
             connect,
             session,
             deltas,
-            output,
             seen: after,
             frames: None,
             give_up_at: Instant::now(),
@@ -61,25 +66,34 @@ impl Follow {
         Ok(follow)
     }
 
-    /// The next frame; never `end`. Cancel-safe: a dropped read loses nothing, a dropped attempt to attach is made anew.
-    pub(crate) async fn next(&mut self) -> Result<Frame, Failure> {
+    /// What comes next. Cancel-safe: a dropped read loses nothing, a dropped attempt to attach is made anew.
+    pub(crate) async fn next(&mut self) -> Result<News, Failure> {
         loop {
             let Some(frames) = &mut self.frames else {
                 self.attach_again().await?;
                 continue;
             };
-            match frames.next().await {
-                Some(Ok(Frame::End(end))) => self.ended(end.reason)?,
+            return match frames.next().await {
+                Some(Ok(Frame::End(end))) => self.ended(end.reason),
                 Some(Ok(frame)) => {
                     if let Frame::Event(event) = &frame {
                         self.seen = event.seq;
                     }
-                    return Ok(frame);
+                    Ok(News::Frame(frame))
                 }
-                Some(Err(ClientError::Lost)) | None => self.lost("the connection to agentd was lost", Autostart::Yes),
-                Some(Err(error)) => return Err(error.into()),
-            }
+                Some(Err(ClientError::Lost)) | None => {
+                    Ok(self.lost("the connection to agentd was lost", Autostart::Yes))
+                }
+                Some(Err(error)) => Err(error.into()),
+            };
         }
+    }
+
+    /// Uses `client` for calls, rather than a new connection.
+    #[must_use]
+    pub(crate) fn calling_on(mut self, client: Client) -> Self {
+        self.caller = Some(client);
+        self
     }
 
     /// A call on a connection of its own. Made again where the connection was lost: only for methods that change nothing when
@@ -105,26 +119,24 @@ impl Follow {
         self.caller.insert(client).call::<M>(params).await
     }
 
-    fn ended(&mut self, reason: EndReason) -> Result<(), Failure> {
+    fn ended(&mut self, reason: EndReason) -> Result<News, Failure> {
         match reason {
             // Somebody stopped it on purpose: a successor is looked for, none is started.
-            EndReason::Shutdown => self.lost("agentd stops", Autostart::No),
-            EndReason::Deleted => return Err(Failure::with(Exit::Interrupted, "the session was deleted")),
+            EndReason::Shutdown => Ok(self.lost("agentd stops", Autostart::No)),
+            EndReason::Deleted => Err(Failure::with(Exit::Interrupted, "the session was deleted")),
             EndReason::Unreadable => {
-                return Err(Failure::error(
-                    "the session's log cannot be read\nhint: see `agentctl daemon logs`",
-                ));
+                let message = "the session's log cannot be read\nhint: see `agentctl daemon logs`";
+                Err(Failure::error(message))
             }
         }
-        Ok(())
     }
 
-    fn lost(&mut self, what: &str, autostart: Autostart) {
-        self.output.tell(&self.output.dim(&format!("{what}; attaching again")));
+    fn lost(&mut self, what: &'static str, autostart: Autostart) -> News {
         self.connect.autostart = autostart;
         self.give_up_at = Instant::now() + LOOK_FOR;
         self.frames = None;
         self.caller = None;
+        News::Lost(what)
     }
 
     async fn attach_again(&mut self) -> Result<(), Failure> {

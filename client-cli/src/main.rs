@@ -3,12 +3,14 @@
 mod arguments;
 mod ask;
 mod command;
+mod editor;
 mod exit;
 mod failure;
 mod follow;
 mod invocation;
 mod output;
 mod result;
+mod signals;
 mod table;
 mod values;
 mod words;
@@ -17,8 +19,6 @@ use arguments::Arguments;
 use clap::Parser;
 use exit::Exit;
 use failure::Failure;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -36,8 +36,8 @@ fn main() -> ExitCode {
         }
     };
     let output = arguments.output();
-    let result = use_config(arguments.config.as_deref())
-        .and_then(|()| arguments.invocation())
+    let result = arguments
+        .invocation()
         .and_then(|invocation| run(&invocation, arguments));
     result.unwrap_or_else(|failure| {
         output.failure(&failure);
@@ -59,21 +59,4 @@ fn run(invocation: &invocation::Invocation, arguments: Arguments) -> Result<Exit
     // A blocking read of stdin may never end, and nothing else is left to wait for.
     runtime.shutdown_background();
     result
-}
-
-/// `--config` becomes `AGENTD_CONFIG`, where a daemon started from here looks, by replacing this process with itself: the
-/// environment of a running process cannot be changed safely.
-fn use_config(file: Option<&Path>) -> Result<(), Failure> {
-    let Some(file) = file else { return Ok(()) };
-    let failed = |error| Failure::error(format!("cannot use {}: {error}", file.display()));
-    let file: PathBuf = std::path::absolute(file).map_err(failed)?;
-    if std::env::var_os("AGENTD_CONFIG").is_some_and(|set| set == *file.as_os_str()) {
-        return Ok(());
-    }
-    let own = std::env::current_exe().map_err(failed)?;
-    let error = std::process::Command::new(own)
-        .args(std::env::args_os().skip(1))
-        .env("AGENTD_CONFIG", file.as_os_str())
-        .exec();
-    Err(failed(error))
 }

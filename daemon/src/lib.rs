@@ -41,6 +41,7 @@ const GUARDS_WAIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// A database that cannot be opened, a socket that cannot be made.
 pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(), StartError> {
+    outlive_full_files();
     let (log, log_join) = log::EventLog::open(&claim.state_dir)?;
     if let Err(remain) = target::wait_for_guards(&claim.state_dir, GUARDS_WAIT) {
         tracing::warn!(%remain, "commands of an earlier life are still there");
@@ -140,6 +141,14 @@ async fn resume(registry: &Registry, log: &log::EventLog) -> tokio::task::JoinHa
     let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
     let registry = registry.clone();
     tokio::spawn(async move { registry.resume(unfinished).await })
+}
+
+/// From now on a write beyond the limit of file sizes is an error of that write, as a full disk is, and not the daemon's end. A
+/// handler, unlike an ignored signal, is not inherited by commands.
+fn outlive_full_files() {
+    if let Err(error) = signal(SignalKind::from_raw(libc::SIGXFSZ)) {
+        tracing::warn!(%error, "SIGXFSZ cannot be caught");
+    }
 }
 
 /// Ends when a signal asks the daemon to stop; a second one ends the wait for turns.

@@ -278,6 +278,9 @@ events! {
         /// The same as the policy reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Value>,
+        /// The rule that the answer `always` writes into the user's own file, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        always: Option<String>,
     }
     /// The question is settled.
     "approval.resolved" => ApprovalResolved {
@@ -290,6 +293,15 @@ events! {
         /// The allowance that was made for the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Value>,
+        /// The person's arguments in place of those that the model gave; the latter stay in `tool.requested`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// With `arguments`: digest of what runs instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+        /// With `arguments`: what it will do instead, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<Action>,
         by: By,
     }
     /// The call may run now.
@@ -492,6 +504,8 @@ pub enum Choice {
     Once,
     /// What `rule` covers, for this session.
     Session,
+    /// The same, and the rule `always` is written into the user's own file.
+    Always,
     /// No.
     Deny,
 }
@@ -502,6 +516,9 @@ pub enum Choice {
 pub enum Resolution {
     Once,
     Session,
+    Always,
+    /// The arguments were changed so much that the changed call is asked about anew.
+    Edited,
     Deny,
     /// Its turn was stopped.
     Cancelled,
@@ -512,7 +529,7 @@ pub enum Resolution {
 impl Resolution {
     /// Whether the call may run.
     pub fn allows(self) -> bool {
-        matches!(self, Self::Once | Self::Session)
+        matches!(self, Self::Once | Self::Session | Self::Always)
     }
 }
 
@@ -521,6 +538,7 @@ impl From<Choice> for Resolution {
         match choice {
             Choice::Once => Self::Once,
             Choice::Session => Self::Session,
+            Choice::Always => Self::Always,
             Choice::Deny => Self::Deny,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow};
+use crate::follow::{Deltas, Follow, News};
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Colour, Output, Reader};
 use crate::table;
@@ -22,12 +22,12 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     let session = invocation.session(&mut client, &arguments.session).await?;
     drop(client);
     let connect = connect(Answers::No, Autostart::Yes);
-    let mut follow = Follow::start(connect, session.id, Seq(0), Deltas::Unwanted, invocation.output).await?;
+    let mut follow = Follow::start(connect, session.id, Seq(0), Deltas::Unwanted).await?;
     let mut events: Vec<Envelope> = Vec::new();
     loop {
         match follow.next().await? {
-            Frame::Event(event) => events.push(event),
-            Frame::Snapshot(_) => break,
+            News::Frame(Frame::Event(event)) => events.push(event),
+            News::Frame(Frame::Snapshot(_)) => break,
             _ => {}
         }
     }

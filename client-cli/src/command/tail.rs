@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow};
+use crate::follow::{Deltas, Follow, News};
 use crate::invocation::{Answers, Invocation, connect};
 use crate::words;
 use protocol::client::Autostart;
@@ -31,13 +31,14 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     let after = arguments.lines.map_or(0, |lines| session.head.0.saturating_sub(lines));
     let connect = connect(Answers::No, Autostart::Yes);
     let output = invocation.output;
-    let mut follow = Follow::start(connect, session.id, Seq(after), Deltas::Unwanted, output).await?;
+    let mut follow = Follow::start(connect, session.id, Seq(after), Deltas::Unwanted).await?;
     loop {
         match follow.next().await? {
-            Frame::Event(event) if arguments.json => output.json(&event)?,
-            Frame::Event(event) => output.line(&words::line(&event))?,
-            Frame::Snapshot(_) if !arguments.follow => return Ok(Exit::Completed),
-            _ => {}
+            News::Frame(Frame::Event(event)) if arguments.json => output.json(&event)?,
+            News::Frame(Frame::Event(event)) => output.line(&words::line(&event))?,
+            News::Frame(Frame::Snapshot(_)) if !arguments.follow => return Ok(Exit::Completed),
+            News::Frame(_) => {}
+            News::Lost(what) => output.tell(&output.dim(&format!("{what}; attaching again"))),
         }
     }
 }

@@ -1,14 +1,13 @@
-//! `agentctl wait`: until the turn that runs, or one input, has ended. Exit code and output are those of `send`.
+//! `agentctl wait`: until the turn that runs, or one input, has ended; where none runs, how the last one did. Exit code and output are those of `send`.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::result;
 use protocol::client::Client;
-use protocol::event::TurnOutcome;
-use protocol::method::{Empty, SessionInfo, TurnList, TurnWait, WaitParams};
+use protocol::method::{AttachParams, Empty, SessionAttach, SessionInfo, TurnList, TurnWait, WaitParams};
 use protocol::script::ResultLine;
-use protocol::{InputId, short};
+use protocol::{Event, Frame, InputId, TurnId, short};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -37,13 +36,12 @@ async fn wait(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Fai
     let mut client = invocation.connect().await?;
     let session = invocation.session(&mut client, &arguments.session).await?;
     let input_id = arguments.input.map(InputId);
-    let turn = match &input_id {
-        Some(_) => None,
-        None => running(&mut client, &session).await?,
+    let turn = match (&input_id, running(&mut client, &session).await?) {
+        (Some(_), _) => None,
+        (None, Some(turn)) => Some(turn),
+        // The turn a script means may be over already.
+        (None, None) => Some(last(invocation, &session).await?),
     };
-    if turn.is_none() && input_id.is_none() {
-        return over(invocation, arguments.json, &session);
-    }
     let params = WaitParams {
         session: session.id.0.clone(),
         input_id,
@@ -62,7 +60,7 @@ async fn wait(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Fai
     Ok(exit)
 }
 
-async fn running(client: &mut Client, session: &SessionInfo) -> Result<Option<protocol::TurnId>, Failure> {
+async fn running(client: &mut Client, session: &SessionInfo) -> Result<Option<TurnId>, Failure> {
     let turns = client.call::<TurnList>(&Empty {}).await?;
     Ok(turns
         .into_iter()
@@ -70,30 +68,29 @@ async fn running(client: &mut Client, session: &SessionInfo) -> Result<Option<pr
         .map(|turn| turn.turn))
 }
 
-/// No turn runs: the last one's outcome, since the turn a script means may be over already.
-fn over(invocation: &Invocation, json: bool, session: &SessionInfo) -> Result<Exit, Failure> {
-    let id = short(session.id.as_str());
-    let (exit, status) = match session.outcome {
-        None => {
-            return Err(Failure::with(
-                Exit::NotFound,
-                format!("session {id} has had no turn yet"),
-            ));
-        }
-        Some(TurnOutcome::Completed) => (Exit::Completed, "completed"),
-        Some(TurnOutcome::Failed) => (Exit::Failed, "failed"),
-        Some(TurnOutcome::Interrupted) => (Exit::Interrupted, "interrupted"),
-        Some(TurnOutcome::TimedOut) => (Exit::TimedOut, "timed_out"),
-        Some(TurnOutcome::Unanswered) => (Exit::Unanswered, "unanswered"),
+/// The session's last turn, from the end of its log.
+async fn last(invocation: &Invocation, session: &SessionInfo) -> Result<TurnId, Failure> {
+    let params = AttachParams {
+        session: session.id.0.clone(),
+        after_seq: None,
+        tail: Some(1),
+        deltas: false,
     };
-    invocation
-        .output
-        .tell(&format!("no turn runs in session {id}; the last one: {status}"));
-    if json {
-        invocation.output.json(&ResultLine {
-            session: Some(session.id.clone()),
-            ..ResultLine::new(status, exit.code())
-        })?;
+    let mut frames = invocation.connect().await?.subscribe::<SessionAttach>(&params).await?;
+    let mut turn = None;
+    while let Some(frame) = frames.next().await {
+        match frame? {
+            Frame::Event(event) => {
+                if let Some(Event::TurnStarted(started)) = event.event() {
+                    turn = Some(started.turn);
+                }
+            }
+            Frame::Snapshot(_) => break,
+            _ => {}
+        }
     }
-    Ok(exit)
+    turn.ok_or_else(|| {
+        let id = short(session.id.as_str());
+        Failure::with(Exit::NotFound, format!("session {id} has had no turn yet"))
+    })
 }

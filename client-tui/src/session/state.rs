@@ -140,6 +140,9 @@ impl State {
             Event::TurnInterruptRequested(_) => self.phase = Phase::Stopping,
             Event::TurnCompleted(turn) => {
                 let interrupted = turn.outcome == protocol::event::TurnOutcome::Interrupted;
+                // What should have joined this turn goes before what was meant for the next.
+                self.queue.sort_by_key(|waiting| !waiting.steer);
+                self.queue.iter_mut().for_each(|waiting| waiting.steer = false);
                 self.held = interrupted && turn.next.is_none() && !self.queue.is_empty();
                 self.idle();
             }
@@ -235,6 +238,7 @@ impl State {
             reason: asked.reason,
             choices: asked.choices,
             rule: asked.rule,
+            always: asked.always,
             requested_at: at,
             cwd: self.cwd.clone(),
         });

@@ -1,7 +1,7 @@
 //! Tool calls in few words: one line for the call, one for its result, the beginning of an error, a short diff.
 
 use crate::paint;
-use crate::wrap::clip_text;
+use crate::wrap::{clip, clip_text};
 use protocol::display::{Form, display};
 use protocol::event::{Action, ToolCompleted, ToolOutcome};
 use protocol::wording;
@@ -18,14 +18,15 @@ const ERROR: usize = 200;
 /// Lines of a diff that is shown whole.
 const DIFF: usize = 12;
 
-/// A call: its tool and what it does.
-pub(crate) fn call_line(tool: &str, action: &Action, arguments: &Value) -> Line<'static> {
+/// A call: its tool and what it does, in one row of a terminal of `width` columns.
+pub(crate) fn call_line(tool: &str, action: &Action, arguments: &Value, width: Option<u16>) -> Line<'static> {
     let what = clip_text(&what(action, arguments), ARGUMENTS);
-    Line::from(vec![
+    let line = Line::from(vec![
         Span::styled("● ", paint::good()),
         Span::styled(inline(tool), paint::bold()),
         Span::raw(format!(" {what}")),
-    ])
+    ]);
+    width.map_or_else(|| line.clone(), |width| clip(&line, width))
 }
 
 fn what(action: &Action, arguments: &Value) -> String {
@@ -205,10 +206,15 @@ mod tests {
             command: Some(format!("echo {}", "x".repeat(200))),
             ..Action::default()
         };
-        let line = call_line("bash", &command, &Value::Null).to_string();
+        let line = call_line("bash", &command, &Value::Null, None).to_string();
         assert!(line.starts_with("● bash echo xxx") && line.ends_with("x…"), "{line}");
         assert_eq!(line.chars().count(), "● bash ".chars().count() + 80);
-        let line = call_line("grep", &Action::default(), &json!({"pattern": "a\nb", "limit": 3}));
+        let line = call_line(
+            "grep",
+            &Action::default(),
+            &json!({"pattern": "a\nb", "limit": 3}),
+            None,
+        );
         assert_eq!(line.to_string(), "● grep limit=3 pattern=a␊b");
     }
 

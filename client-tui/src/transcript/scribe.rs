@@ -95,7 +95,7 @@ impl Scribe {
             }
             Event::ToolCompleted(done) => {
                 let call = self.calls.remove(&done.call);
-                let line = call.map(|call| call_line(&call.tool, &call.action, &call.arguments));
+                let line = call.map(|call| call_line(&call.tool, &call.action, &call.arguments, self.width));
                 self.block(Block::Tools, line.into_iter().chain(result_lines(&done)).collect())
             }
             Event::ApprovalResolved(done) => {

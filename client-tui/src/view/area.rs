@@ -25,6 +25,8 @@ const OUTPUT_ROWS: usize = 3;
 const REPLY_ROWS: usize = 6;
 /// Completions at most.
 const COMPLETIONS: usize = 8;
+/// Columns kept for how long a call has run.
+const TIME_COLUMNS: u16 = 14;
 /// Columns before the input.
 const PROMPT: u16 = 2;
 
@@ -37,7 +39,7 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     let question = taken(question_lines(app, size.columns), &mut room, Keep::End);
     let spinner = taken(spinner_line(app, now).into_iter().collect(), &mut room, Keep::Start);
     let queue = taken(queue(app), &mut room, Keep::Start);
-    let calls = taken(calls(app, now), &mut room, Keep::End);
+    let calls = taken(calls(app, size.columns, now), &mut room, Keep::End);
     let reply = taken(reply(app), &mut room, Keep::End);
 
     let mut lines: Vec<Line<'static>> = Vec::new();
@@ -146,7 +148,7 @@ fn queue(app: &App) -> Vec<Line<'static>> {
 }
 
 /// Calls that run, each with the end of its output; a call whose arguments still come.
-fn calls(app: &App, now: Now) -> Vec<Line<'static>> {
+fn calls(app: &App, columns: u16, now: Now) -> Vec<Line<'static>> {
     let state = &app.session.state;
     let mut lines = Vec::new();
     for open in app.session.open.iter().filter(|open| open.stream == Stream::Arguments) {
@@ -154,7 +156,7 @@ fn calls(app: &App, now: Now) -> Vec<Line<'static>> {
         lines.push(paint::line(format!("○ {tool} … {} bytes", open.end()), paint::dim()));
     }
     for call in state.calls.iter().filter(|call| call.view.state != CallState::Asked) {
-        lines.push(running(call, now));
+        lines.push(running(call, columns.saturating_sub(TIME_COLUMNS), now));
         let output = app
             .session
             .open
@@ -165,8 +167,8 @@ fn calls(app: &App, now: Now) -> Vec<Line<'static>> {
     lines
 }
 
-fn running(call: &Call, now: Now) -> Line<'static> {
-    let mut line = call_line(&call.view.tool, &call.view.action, &call.view.arguments);
+fn running(call: &Call, columns: u16, now: Now) -> Line<'static> {
+    let mut line = call_line(&call.view.tool, &call.view.action, &call.view.arguments, Some(columns));
     let words = match call.since {
         Some(since) => super::status::elapsed(now.clock.saturating_duration_since(since)),
         None => "waits".to_owned(),

@@ -36,7 +36,8 @@ pub(super) fn question_lines(app: &App, columns: u16) -> Vec<Line<'static>> {
             .first()
             .map(|line| line.trim_end_matches(':').to_owned())
             .unwrap_or_default();
-        vec![paint::line(format!("{head}; shown in full above"), paint::attention())]
+        let line = paint::line(format!("{head}; shown in full above"), paint::attention());
+        wrap(&line, columns, 0)
     } else {
         wrapped(&lines, columns)
     };

@@ -97,7 +97,7 @@ impl Drop for Bound {
 /// # Errors
 /// When the table of methods is wrong, which it is not.
 pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationToken) -> anyhow::Result<()> {
-    let methods = methods(Arc::clone(&api))?;
+    let methods: jsonrpsee::Methods = methods(Arc::clone(&api))?.into();
     let gate = Gate::default();
     let inbound = Inbound::default();
     let mut connections = JoinSet::new();
@@ -118,7 +118,7 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
         match accepted {
             Ok((stream, _)) => {
                 number += 1;
-                let connection = Incomer { stream, number, methods: methods.clone().into(), api: Arc::clone(&api) };
+                let connection = Incomer { stream, number, methods: methods.clone(), api: Arc::clone(&api) };
                 connections.spawn(connection.serve(gate.clone(), inbound.clone(), stop.clone()));
             }
             Err(error) => {

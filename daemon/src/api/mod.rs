@@ -21,7 +21,7 @@ mod watch;
 
 pub(crate) use drain::Drain;
 pub(crate) use keys::KeyDesk;
-pub(crate) use listener::{Bound, ListenError, bind, serve};
+pub(crate) use listener::{ListenError, bind, serve};
 
 use crate::session::{Presence, Registry};
 use protocol::Time;

@@ -4,7 +4,7 @@ use super::Api;
 use super::client::Client;
 use crate::log::{PAGE_ROWS, SessionFilter, SessionKey};
 use crate::session::{Message, storage};
-use protocol::event::{InputOutcome, ItemStatus, ItemType, TurnCompleted, TurnOutcome};
+use protocol::event::{InputOutcome, ItemCompleted, ItemStatus, ItemType, TurnCompleted, TurnOutcome};
 use protocol::method::{Empty, InterruptParams, Interrupted, RunningTurn, SessionParams, TurnResult, WaitParams};
 use protocol::{By, ErrorKind, Event, InputId, RpcError, SessionId, TurnId, Usage};
 use std::sync::Arc;
@@ -64,7 +64,8 @@ struct Ending {
 impl Waiter {
     async fn run(mut self) -> Result<TurnResult, RpcError> {
         loop {
-            let mut live = self.api.registry.open(&self.session).await?.live();
+            let handle = self.api.registry.open(&self.session).await?;
+            let mut live = handle.live();
             loop {
                 let head = live.borrow_and_update().head.0;
                 while self.cursor <= head {
@@ -81,7 +82,7 @@ impl Waiter {
                         }
                     }
                 }
-                if live.changed().await.is_err() {
+                if handle.changed(&mut live).await.is_err() {
                     break;
                 }
             }
@@ -94,11 +95,7 @@ impl Waiter {
                 self.ending.step = started.step;
                 self.ending.text.clear();
             }
-            Event::ItemCompleted(item) if item.item_type == ItemType::Text => {
-                if item.status == ItemStatus::Whole && item.step == self.ending.step {
-                    self.ending.text.push_str(&item.text);
-                }
-            }
+            Event::ItemCompleted(item) if self.is_answer(&item) => self.ending.text.push_str(&item.text),
             Event::TurnInterruptRequested(request) => self.ending.by = Some(request.by),
             Event::InputSettled(settled) => {
                 if matches!(&self.awaited, Awaited::Input(input) if *input == settled.input_id) {
@@ -115,6 +112,11 @@ impl Waiter {
             _ => {}
         }
         None
+    }
+
+    /// Whether an item is part of the text of the step that may end the turn.
+    fn is_answer(&self, item: &ItemCompleted) -> bool {
+        item.item_type == ItemType::Text && item.status == ItemStatus::Whole && item.step == self.ending.step
     }
 
     fn turn_ended(&mut self, completed: TurnCompleted) -> Option<TurnResult> {
@@ -164,10 +166,9 @@ pub(super) async fn interrupt(api: Arc<Api>, client: Arc<Client>, params: Interr
     api.registry.ask(&session, |reply| Message::Interrupt(params.turn.clone(), by.clone(), reply)).await
 }
 
-pub(super) async fn resume(api: Arc<Api>, client: Arc<Client>, params: SessionParams) -> Result<Empty, RpcError> {
+pub(super) async fn resume(api: Arc<Api>, _: Arc<Client>, params: SessionParams) -> Result<Empty, RpcError> {
     let session = api.session_id(&params.session).await?;
-    let by = client.by();
-    api.registry.ask(&session, |reply| Message::ResumeTurn(by.clone(), reply)).await?;
+    api.registry.ask(&session, Message::ResumeTurn).await?;
     Ok(Empty {})
 }
 

@@ -5,7 +5,6 @@ use super::client::Client;
 use crate::log::PAGE_ROWS;
 use crate::session::{Answers, storage};
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
-use jsonrpsee::types::ErrorObjectOwned;
 use protocol::frame::{WatchedEnvelope, WatchedEvent};
 use protocol::method::WatchParams;
 use protocol::{Pos, Seq, SessionId, Time};

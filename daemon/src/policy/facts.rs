@@ -76,6 +76,9 @@ pub struct CommandFact {
     /// Keys of the repository's own git configuration that make git run programs, e.g. `filter.x.clean`.
     #[serde(default)]
     pub git_config: Vec<String>,
+    /// Absolute directories of the daemon itself (state, configuration, runtime), where they are not the usual ones.
+    #[serde(default)]
+    pub own: Vec<PathBuf>,
     /// Whether the read-only, no-network sandbox for commands that run unasked can be enforced. Without it commands
     /// that read configuration or start programs ask.
     #[serde(default)]

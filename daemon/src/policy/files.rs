@@ -1,6 +1,6 @@
 //! Judging calls that run no command: file tools and tools that reach a host.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use super::facts::{Access, Facts, Inside, PathFact};
 use super::mode::{Decision, Mode, Verdict};
@@ -90,22 +90,29 @@ fn path_concern(path: &PathFact) -> Option<String> {
     None
 }
 
-/// Directories below which a directory `agentd` is the daemon's own (state, config, runtime, cache, data).
-const OWN_PARENTS: &[&str] = &[".config", "state", "share", ".cache", "run", "cache"];
+/// Where the daemon keeps its own files, by the end of the directory's path; `*` is any name.
+const OWN_DIRECTORIES: &[&[&str]] = &[
+    &[".config", "agentd"],
+    &[".local", "state", "agentd"],
+    &[".local", "share", "agentd"],
+    &[".cache", "agentd"],
+    &["run", "agentd"],
+    &["run", "user", "*", "agentd"],
+    &["var", "lib", "agentd"],
+];
 
 /// Whether a path lies in the daemon's own state, configuration or runtime directory.
 pub(crate) fn is_own_file(path: &Path) -> bool {
     let names: Vec<&str> = path
         .components()
-        .filter_map(|component| match component {
-            Component::Normal(name) => name.to_str(),
-            _ => None,
-        })
+        .filter_map(|component| component.as_os_str().to_str())
         .collect();
-    names
-        .windows(2)
-        .any(|pair| matches!(pair, [parent, "agentd"] if OWN_PARENTS.contains(parent)))
-        || names
-            .windows(4)
-            .any(|four| matches!(four, ["run", "user", _, "agentd"]))
+    OWN_DIRECTORIES.iter().any(|directory| {
+        names.windows(directory.len()).any(|window| {
+            window
+                .iter()
+                .zip(*directory)
+                .all(|(name, own)| *own == "*" || name == own)
+        })
+    })
 }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod beyond;
 mod check;
 pub mod facts;
 pub(crate) mod files;
@@ -12,15 +13,18 @@ pub mod grant;
 pub mod mode;
 mod order;
 pub mod rule;
+pub mod rules;
 pub mod shell;
 #[cfg(test)]
 mod tests;
 
+pub use beyond::goes_beyond;
 pub use check::RuleFault;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};
 pub use mode::{Decision, Mode, Verdict};
-pub use rule::{Rule, RuleDecision, Source};
+pub use rule::{CommandWords, Rule, RuleDecision, Source};
+pub use rules::{RuleError, parse_rules, rule_as_toml};
 
 /// What a call is judged by.
 #[derive(Debug, Clone, Copy)]

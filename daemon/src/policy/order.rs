@@ -1,7 +1,7 @@
 //! The order of judgement for command lines: guard, deny rule, ask rule, allow rule, session allowance, mode.
 
 use super::Policy;
-use super::facts::{CommandFact, Facts, Inside};
+use super::facts::{CommandFact, Facts, Inside, PathFact};
 use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision};
@@ -73,7 +73,12 @@ impl<'a> Case<'a> {
                 return verdict_of(rule);
             }
         }
-        if let Some(rule) = quoted {
+        let whole = self
+            .policy
+            .rules
+            .iter()
+            .find(|rule| rule.may_allow() && rule.is_about_all_of(&self.facts.tool));
+        if let Some(rule) = quoted.or(whole.filter(|_| self.analysis.unseen.is_none())) {
             return verdict_of(rule);
         }
         if let Some(grant) = self.policy.grants.iter().find(|grant| grant.quotes(self.facts)) {
@@ -90,6 +95,7 @@ impl<'a> Case<'a> {
 
     fn touches(&self, rule: &Rule) -> bool {
         rule.quotes(&self.facts.tool, &self.command.text)
+            || rule.is_about_all_of(&self.facts.tool)
             || self
                 .analysis
                 .parts
@@ -103,19 +109,6 @@ impl<'a> Case<'a> {
         if let Some(reason) = analysis.unseen.iter().chain(&analysis.asks).next() {
             return Err(reason.clone());
         }
-        if let Some(path) = self
-            .command
-            .operands
-            .iter()
-            .find(|path| path.secret || path.inside == Inside::Outside)
-        {
-            let what = if path.secret {
-                "usually holds secrets"
-            } else {
-                "leads outside the project"
-            };
-            return Err(format!("{} {what}.", path.shown));
-        }
         let mut covers = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
             match self.cover(part) {
@@ -128,7 +121,18 @@ impl<'a> Case<'a> {
                 }
             }
         }
-        Ok(covers)
+        // What a rule or an allowance covers may go where it wants; the built-in list reads inside the project only.
+        let builtin = covers.iter().any(|cover| matches!(cover, Cover::Builtin));
+        match self
+            .command
+            .operands
+            .iter()
+            .filter(|_| builtin)
+            .find_map(operand_concern)
+        {
+            Some(reason) => Err(reason),
+            None => Ok(covers),
+        }
     }
 
     fn cover(&self, part: &Part) -> Option<Cover<'a>> {
@@ -153,6 +157,20 @@ impl<'a> Case<'a> {
             _ => Verdict::new(Decision::Allow, "It only reads inside the project."),
         }
     }
+}
+
+/// Why a file that the target found keeps a command from running unasked.
+fn operand_concern(path: &PathFact) -> Option<String> {
+    let shown = &path.shown;
+    if path.inside == Inside::Outside {
+        return Some(format!("{shown} leads outside the project."));
+    }
+    if path.secret {
+        return Some(format!("{shown} usually holds secrets."));
+    }
+    let reads_as_option = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with('-'));
+    let optional = reads_as_option(shown) || reads_as_option(&path.resolved.to_string_lossy());
+    optional.then(|| format!("{shown} is a file whose name reads as an option."))
 }
 
 /// Whether words cover a part: its own, or those of the command that runs it.

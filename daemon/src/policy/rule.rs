@@ -234,6 +234,12 @@ impl Rule {
         }
     }
 
+    /// Whether the rule is about all a tool may do, and names it.
+    #[must_use]
+    pub fn is_about_all_of(&self, tool: &str) -> bool {
+        self.tool.as_deref() == Some(tool) && !self.has_command_part() && self.paths.is_empty() && self.hosts.is_empty()
+    }
+
     /// Whether the rule quotes this very command line.
     #[must_use]
     pub fn quotes(&self, tool: &str, text: &str) -> bool {
@@ -265,9 +271,13 @@ impl PathGlob {
             names_its_files: last.chars().any(|c| !matches!(c, '*' | '?')),
         })
     }
+
+    pub(super) fn matches(&self, path: &Path) -> bool {
+        self.matcher.is_match(path)
+    }
 }
 
-fn host_matches(pattern: &str, host: &str) -> bool {
+pub(super) fn host_matches(pattern: &str, host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let pattern = pattern.to_ascii_lowercase();
     match pattern.strip_prefix("*.") {

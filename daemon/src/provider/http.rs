@@ -298,7 +298,8 @@ impl Endpoint {
             Class::Connect
         };
         let words = chain(&error.without_url());
-        ModelError::new(class, format!("{} could not be reached: {words}", self.host()))
+        let origin = self.url.origin().ascii_serialization();
+        ModelError::new(class, format!("{origin} could not be reached: {words}"))
     }
 
     fn silent(&self, waited: Duration) -> ModelError {

@@ -23,12 +23,15 @@ pub(crate) struct Deps {
     pub(crate) answerers: Arc<Presence>,
     pub(crate) tuning: Tuning,
     /// Makes the environment of commands from that of a client.
-    pub(crate) environment: Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>,
+    pub(crate) environment: EnvironmentRule,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The machine's clock.
     pub(crate) wall: fn() -> Time,
 }
+
+/// From a client's environment to that of commands.
+pub(crate) type EnvironmentRule = Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>;
 
 /// Times and bounds that tests set otherwise.
 #[derive(Debug, Clone)]

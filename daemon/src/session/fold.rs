@@ -111,7 +111,14 @@ impl State {
                         if resolved.decision == Resolution::Expired {
                             turn.note_denied(id, "nobody could answer");
                         }
-                        turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        let edited = resolved.arguments.is_some();
+                        if let Some(call) = turn.call_mut(id).filter(|_| edited) {
+                            call.edited = Some(seq);
+                        }
+                        // Its next question stands in the same transaction.
+                        if resolved.decision != Resolution::Edited {
+                            turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        }
                     }
                 });
             }
@@ -271,5 +278,6 @@ fn call(requested: &ToolRequested) -> Call {
         progress,
         approval: None,
         by_rule: requested.verdict.rule.is_some(),
+        edited: None,
     }
 }

@@ -1,10 +1,11 @@
 //! What the rest of the daemon holds of a session: its mailbox, what it shows, who is there.
 
-use super::input::Send;
+use super::input::{Edited, Send};
 use super::live::{Live, Presence, Publisher};
+use crate::tool::{Place, Tool};
 use protocol::event::{Choice, SessionChanged};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, SessionId, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -21,11 +22,13 @@ pub(crate) enum Message {
     CancelInput(InputId, By, Reply<()>),
     ResumeQueue(By, Reply<()>),
     Interrupt(Option<TurnId>, By, Reply<Interrupted>),
+    /// The call that an approval is about, for somebody who wants to change it.
+    Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),
     Change(Box<SessionChanged>, Reply<()>),
     /// The environment of the client that attached, for commands of later turns.
     Refresh(BTreeMap<String, String>, By),
-    ResumeTurn(By, Reply<()>),
+    ResumeTurn(Reply<()>),
     /// Ends the actor: the daemon stops, or the session is deleted.
     Close(Reply<()>),
 }
@@ -36,13 +39,22 @@ pub(crate) struct AnswerRequest {
     pub(crate) digest: String,
     pub(crate) decision: Choice,
     pub(crate) feedback: Option<String>,
+    /// The call as the person changed it.
+    pub(crate) edited: Option<Edited>,
     pub(crate) by: By,
+}
+
+/// A call that waits for an answer, with what it takes to look at it again.
+pub(crate) struct Asked {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) place: Place,
+    /// As they stand now.
+    pub(crate) arguments: serde_json::Value,
 }
 
 /// A session that lives. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
-    pub(crate) session: SessionId,
     mailbox: mpsc::Sender<Message>,
     publisher: Publisher,
     pub(crate) presence: Arc<Presence>,
@@ -54,12 +66,11 @@ pub(crate) struct Gone;
 
 impl Handle {
     pub(crate) fn new(
-        session: SessionId,
         mailbox: mpsc::Sender<Message>,
         publisher: Publisher,
         presence: Arc<Presence>,
     ) -> Self {
-        Self { session, mailbox, publisher, presence }
+        Self { mailbox, publisher, presence }
     }
 
     /// Whether its actor takes requests.
@@ -70,6 +81,19 @@ impl Handle {
     /// What it shows.
     pub(crate) fn live(&self) -> watch::Receiver<Arc<Live>> {
         self.publisher.subscribe()
+    }
+
+    /// Waits until `live` shows something new.
+    ///
+    /// # Errors
+    /// The actor is gone, and everything it showed was seen.
+    pub(crate) async fn changed(&self, live: &mut watch::Receiver<Arc<Live>>) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            changed = live.changed() => changed.map_err(|_| Gone),
+            // This handle can show things too, so the actor's end does not close what it shows.
+            () = self.mailbox.closed() => Err(Gone),
+        }
     }
 
     /// Puts a request into the mailbox without waiting for an answer.

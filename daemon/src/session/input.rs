@@ -5,7 +5,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TurnOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Send(Send),
-    CancelInput { input_id: InputId, by: By },
+    Cancel { input_id: InputId, by: By },
     ResumeQueue { by: By },
     Interrupt { turn: Option<TurnId>, by: By },
     Answer(Box<Answer>),
@@ -55,7 +55,24 @@ pub(crate) struct Answer {
     pub(crate) feedback: Option<String>,
     /// The request as it was recorded: it holds the allowance that `session` makes.
     pub(crate) request: ApprovalRequested,
+    /// The call as the person changed it.
+    pub(crate) edited: Option<Box<Edited>>,
     pub(crate) by: By,
+}
+
+/// A call as a person changed it.
+#[derive(Debug, Clone)]
+pub(crate) struct Edited {
+    pub(crate) arguments: Value,
+    pub(crate) inspected: Inspected,
+    pub(crate) reach: Reach,
+}
+
+/// Whether a changed call does what was shown, on other things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Within,
+    Beyond,
 }
 
 /// A model call's whole reply.

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::decide::decide;
-use super::input::{Answer, Context, Failed, Input, Inspected, Item, Piece, Replied, RequestedCall, Retry, Send, ToolEnd};
+use super::input::{Answer, Context, Edited, Failed, Input, Inspected, Item, Piece, Reach, Replied, RequestedCall, Retry, Send, ToolEnd};
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
@@ -194,7 +194,7 @@ impl World {
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
-    fn call(&mut self) -> RequestedCall {
+    fn inspected(&mut self) -> Inspected {
         let writes = self.random.chance(50);
         let (tool, inside) = if writes { ("write_file", "inside") } else { ("read_file", "inside") };
         let inside = if self.random.chance(40) { "outside" } else { inside };
@@ -204,9 +204,13 @@ impl World {
             "paths": [{"shown": "x", "resolved": "/p/x", "inside": inside, "access": access, "secret": false, "protected": false}],
         }))
         .unwrap();
-        let inspected = Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes };
+        Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes }
+    }
+
+    fn call(&mut self) -> RequestedCall {
+        let inspected = self.inspected();
         RequestedCall {
-            tool: tool.to_owned(),
+            tool: inspected.facts.tool.clone(),
             provider_call_id: "p".to_owned(),
             arguments: serde_json::json!({}),
             private: None,
@@ -254,9 +258,13 @@ impl World {
         let late = self.random.chance(10) || waiting.is_empty();
         let request = if late { self.random.pick(&requests) } else { self.random.pick(&waiting).copied() };
         let Some(request) = request.cloned() else { return };
-        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Deny]).unwrap();
+        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Always, Choice::Deny]).unwrap();
         let decision = if request.choices.contains(&decision) { decision } else { Choice::Once };
-        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, by: by() };
+        let edited = (decision != Choice::Deny && self.random.chance(25)).then(|| {
+            let reach = if self.random.chance(50) { Reach::Within } else { Reach::Beyond };
+            Box::new(Edited { arguments: serde_json::json!({ "edited": true }), inspected: self.inspected(), reach })
+        });
+        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, edited, by: by() };
         self.feed(Input::Answer(Box::new(answer)), weather);
     }
 
@@ -302,7 +310,7 @@ impl World {
             82..88 => self.let_time_pass(storm),
             88..90 => {
                 let input_id = InputId(format!("i{}", self.random.below(self.inputs + 1)));
-                self.feed(Input::CancelInput { input_id, by: by() }, storm);
+                self.feed(Input::Cancel { input_id, by: by() }, storm);
             }
             90..92 => {
                 let effect = self.random.pick(&self.stale.clone()).cloned();
@@ -352,6 +360,8 @@ struct Checked {
     approvals: BTreeMap<String, (bool, bool)>,
     urgent: Vec<InputId>,
     first_delivery: bool,
+    /// A changed call whose next question must follow.
+    asks_anew: Option<CallId>,
 }
 
 #[derive(Default)]
@@ -368,6 +378,7 @@ impl Checked {
         for (event, seq) in log.iter().zip(1..) {
             checked.take(event, Seq(seq));
         }
+        assert_eq!(checked.asks_anew, None, "a changed call was never asked about anew");
         checked
     }
 
@@ -424,6 +435,9 @@ impl Checked {
                 self.calls.insert(requested.call.clone(), Seen { asks, allowed, ..Seen::default() });
             }
             Event::ApprovalRequested(request) => {
+                if let Some(anew) = self.asks_anew.take() {
+                    assert_eq!(request.call, Some(anew), "a changed call is asked about anew at once");
+                }
                 if let Some(call) = &request.call {
                     assert!(self.calls.get(call).unwrap().asks, "asked for a call whose verdict was not to ask");
                 }
@@ -438,6 +452,10 @@ impl Checked {
                     self.calls.get_mut(call).unwrap().allowed = true;
                 }
                 assert!(resolved.call.is_some() || resolved.grant.is_none());
+                if resolved.decision == Resolution::Edited {
+                    assert!(resolved.call.is_some() && resolved.arguments.is_some() && resolved.grant.is_none());
+                    self.asks_anew.clone_from(&resolved.call);
+                }
             }
             Event::ToolStarted(started) => {
                 let call = self.calls.get_mut(&started.call).unwrap();

@@ -3,7 +3,7 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
 //! - `inspect`: what a call would do, looked at outside of any turn.
 //! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session.
 
@@ -18,6 +18,7 @@ mod fold;
 mod handle;
 mod input;
 mod inspect;
+mod known;
 mod live;
 #[cfg(test)]
 mod machine_tests;
@@ -31,8 +32,8 @@ pub(crate) use actor::storage;
 pub(crate) use commit::envelope;
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
-pub(crate) use input::Send;
-pub(crate) use inspect::inspect_command;
-pub(crate) use live::{Answers, Live, Presence, Present};
+pub(crate) use input::{Edited, Send, grant_of};
+pub(crate) use inspect::{inspect_command, inspect_edit};
+pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

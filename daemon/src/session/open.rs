@@ -40,7 +40,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     first.ring = Arc::new(ring.clone());
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
-    let handle = Handle::new(session.clone(), sender, publisher.clone(), Arc::clone(&presence));
+    let handle = Handle::new(sender, publisher.clone(), Arc::clone(&presence));
     let actor = Actor {
         session,
         key: row.key,

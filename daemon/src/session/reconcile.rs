@@ -107,11 +107,6 @@ impl Runner {
         }
     }
 
-    /// What runs shows, for the live view.
-    pub(crate) fn feeds(&self) -> Vec<Arc<Feed>> {
-        self.work.values().map(|work| Arc::clone(&work.feed)).collect()
-    }
-
     /// The feed of one effect.
     pub(crate) fn feed(&self, effect: &Effect) -> Option<&Arc<Feed>> {
         self.work.get(effect).map(|work| &work.feed)

@@ -139,6 +139,9 @@ pub(crate) struct Call {
     pub(crate) approval: Option<Pending>,
     /// A rule asked for it: a change of mode does not answer it.
     pub(crate) by_rule: bool,
+    /// Where the answer stands that gave it other arguments.
+    #[serde(default)]
+    pub(crate) edited: Option<Seq>,
 }
 
 /// A pending approval.

@@ -163,6 +163,8 @@ fn prepare() {
     #[cfg(target_os = "linux")]
     {
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        // A command may have stopped its guard; the daemon's end wakes it to do its work.
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
         // SAFETY: closes descriptors nobody in this process has opened yet.
         unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
     }

@@ -24,6 +24,7 @@ mod harden;
 mod lock;
 pub mod names;
 pub mod open;
+pub mod operands;
 mod orphans;
 mod project;
 pub mod replace;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
+use super::digest::{CallDigest, agrees};
 use super::output::{Decoder, Kept, MODEL_LIMIT_BYTES};
 use super::{
     Action, ArgumentError, Ended, Inspected, Outcome, OutputSink, Place, RunContext, Spec, StopLevel, StopSignal, Tool,
@@ -16,6 +16,7 @@ use super::{
 use super::{arguments, blocking, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
+use crate::policy::shell::operands;
 use crate::target::{CommandEnd, CommandEvent, Resolved, Running, is_personal};
 
 /// How long a command may run when the call does not say.
@@ -112,15 +113,18 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         digest = digest.with("variable", name.as_bytes()).with("value", value.as_bytes());
     }
     for (path, hash) in scripts::named_in(&parsed.command, &cwd.path, &place.target) {
-        digest = digest.with("script", path.as_bytes()).with("hash", hash.as_bytes());
+        digest = digest
+            .with_content("script", path.as_bytes())
+            .with_content("hash", hash.as_bytes());
     }
-    let command = CommandFact {
+    let mut command = CommandFact {
         text: parsed.command.clone(),
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
         home: place.target.home().map(Into::into),
         ..CommandFact::default()
     };
+    command.operands = place.target.operands(&operands(&command), &cwd.path);
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
     Ok(Inspected {
         facts: Facts {
@@ -153,7 +157,7 @@ impl Tool for Bash {
 
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
         match self.inspect(arguments, &run.place).await {
-            Ok(now) if now.digest == digest => {}
+            Ok(now) if agrees(&now.digest, digest) => {}
             Ok(_) => return Ended::changed_since_approved(),
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         }

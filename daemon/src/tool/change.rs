@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::arguments::ArgumentError;
 use super::diff::Diff;
-use super::digest::{CallDigest, content_hash};
+use super::digest::{CallDigest, agrees, content_hash};
 use super::output::bounded;
 use super::text::{self, Form, Text};
 use super::{Action, Ended, Inspected, Outcome, Place};
@@ -24,6 +24,9 @@ const DIFF_LIMIT_BYTES: usize = 50_000;
 
 /// Bytes of the diff in the answer to an edit of a file that changed since it was read.
 const CHANGED_DIFF_LIMIT_BYTES: usize = 4_000;
+
+/// Stands for the content of a file that does not exist.
+const ABSENT: &str = "absent";
 
 /// The file a call writes to, as it is now.
 pub(super) struct Before {
@@ -110,7 +113,8 @@ pub(super) struct Change {
     content: String,
     bytes: Vec<u8>,
     diff: Diff,
-    digest: String,
+    /// Without the content to be replaced.
+    digest: CallDigest,
     /// What the result tells about the change beyond its size.
     pub(super) note: String,
 }
@@ -129,11 +133,8 @@ impl Change {
             .as_ref()
             .map_or_else(Form::default, |present| present.text.form);
         let diff = Diff::new(&place.target.name_of(&before.resolved), before.content(), &content);
-        let preimage = before.file.as_ref().map_or("absent", |present| present.hash.as_str());
         let digest = CallDigest::new(tool, arguments, place.target.cwd_id()?)
-            .with("path", before.resolved.path.as_os_str().as_encoded_bytes())
-            .with("preimage", preimage.as_bytes())
-            .finish();
+            .with("path", before.resolved.path.as_os_str().as_encoded_bytes());
         let bytes = form.write(&content);
         Ok(Self {
             tool,
@@ -146,8 +147,34 @@ impl Change {
         })
     }
 
+    /// The digest, had the file this content.
+    fn digest_over(&self, preimage: &str) -> String {
+        self.digest
+            .clone()
+            .with_content("preimage", preimage.as_bytes())
+            .finish()
+    }
+
+    fn preimage(&self) -> &str {
+        self.before
+            .file
+            .as_ref()
+            .map_or(ABSENT, |present| present.hash.as_str())
+    }
+
+    /// Whether this is the change of `digest`. Changes the session itself has made since, each judged for itself, do not
+    /// make it another one: a reply may hold several edits of one file.
+    fn is_of(&self, digest: &str, place: &Place) -> bool {
+        let earlier = place.read.own_ancestors(&self.before.resolved.path, self.preimage());
+        let preimages = std::iter::once(self.preimage()).chain(earlier.iter().map(String::as_str));
+        preimages
+            .map(|preimage| self.digest_over(preimage))
+            .any(|now| agrees(&now, digest))
+    }
+
     /// For policy and the approval.
     pub(super) fn inspected(self) -> Inspected {
+        let digest = self.digest_over(self.preimage());
         let resolved = &self.before.resolved;
         let paths = vec![resolved.fact(Access::Write)];
         let path = Some(resolved.path.display().to_string());
@@ -164,14 +191,14 @@ impl Change {
                 path,
                 ..Action::default()
             },
-            digest: self.digest,
+            digest,
             writes: true,
         }
     }
 
     /// Makes the change, if it still is the one of `digest`.
     pub(super) fn apply(self, digest: &str, place: &Place) -> Ended {
-        if self.digest != digest {
+        if !self.is_of(digest, place) {
             return Ended::changed_since_approved();
         }
         let resolved = &self.before.resolved;
@@ -187,7 +214,7 @@ impl Change {
         };
         let hash = content_hash(&self.bytes);
         let seen = self.content.strip_prefix('\u{feff}').unwrap_or(&self.content);
-        place.read.remember(&resolved.path, &hash, seen);
+        place.read.wrote(&resolved.path, self.preimage(), &hash, seen);
         let mut ended = Ended::new(Outcome::Ok, self.summary(written.other_links));
         ended.diff = Some(bounded(&self.diff.text, DIFF_LIMIT_BYTES));
         ended.files = vec![(resolved.path.display().to_string(), hash)];

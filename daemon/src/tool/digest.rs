@@ -5,33 +5,66 @@ use sha2::{Digest as _, Sha256};
 
 use crate::target::FileId;
 
-/// Collects what a call depends on. Each part is written with its label and length, so that no two calls agree by accident.
-pub(crate) struct CallDigest(Sha256);
+/// Hex digits of one of the two halves.
+const HALF_DIGITS: usize = 64;
+
+/// Collects what a call depends on, in two halves: what it was judged by (tool, arguments, places), and the contents it
+/// works on (files to be replaced, scripts). Each part is written with its label and length, so that no two calls agree by
+/// accident.
+#[derive(Clone)]
+pub(crate) struct CallDigest {
+    judged: Sha256,
+    contents: Sha256,
+}
 
 impl CallDigest {
     /// Begins with the tool, its arguments and the directory it works in.
     pub(crate) fn new(tool: &str, arguments: &Value, cwd: FileId) -> Self {
-        let begun = Self(Sha256::new())
-            .with("tool", tool.as_bytes())
-            .with("target", b"local")
-            .with("sandbox", b"off");
-        let begun = begun.with("cwd", format!("{}:{}", cwd.device, cwd.inode).as_bytes());
-        begun.with("arguments", canonical(arguments).to_string().as_bytes())
+        Self {
+            judged: Sha256::new(),
+            contents: Sha256::new(),
+        }
+        .with("tool", tool.as_bytes())
+        .with("target", b"local")
+        .with("sandbox", b"off")
+        .with("cwd", format!("{}:{}", cwd.device, cwd.inode).as_bytes())
+        .with("arguments", canonical(arguments).to_string().as_bytes())
     }
 
-    /// Adds a part.
+    /// Adds something the call is judged by.
     pub(crate) fn with(mut self, label: &str, part: &[u8]) -> Self {
-        for bytes in [label.as_bytes(), part] {
-            self.0.update((bytes.len() as u64).to_be_bytes());
-            self.0.update(bytes);
-        }
+        add(&mut self.judged, label, part);
         self
     }
 
-    /// Hex SHA-256 of all parts.
-    pub(crate) fn finish(self) -> String {
-        hex(&self.0.finalize())
+    /// Adds a content the call works on.
+    pub(crate) fn with_content(mut self, label: &str, part: &[u8]) -> Self {
+        add(&mut self.contents, label, part);
+        self
     }
+
+    /// Both halves as hex SHA-256, one after the other.
+    pub(crate) fn finish(self) -> String {
+        hex(&self.judged.finalize()) + &hex(&self.contents.finalize())
+    }
+}
+
+fn add(hash: &mut Sha256, label: &str, part: &[u8]) {
+    for bytes in [label.as_bytes(), part] {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    }
+}
+
+/// The half of a digest that must hold for a call which policy allowed and no person looked at. Nobody was shown the
+/// contents, so an earlier call of the same reply may change them: write a script, then run it.
+pub fn judged_part(digest: &str) -> &str {
+    digest.get(..HALF_DIGITS).unwrap_or(digest)
+}
+
+/// Whether a call that would have the digest `now` may run as the one of `approved`, which is whole or a [`judged_part`].
+pub(crate) fn agrees(now: &str, approved: &str) -> bool {
+    now == approved || judged_part(now) == approved
 }
 
 /// Hex SHA-256 of a file's content, as the read set keeps it.
@@ -77,9 +110,23 @@ mod tests {
             base().with("a", b"bc").finish(),
             base().with("ab", b"c").finish(),
             base().with("a", b"b").with("", b"c").finish(),
+            base().with_content("a", b"bc").finish(),
         ];
         let different: std::collections::BTreeSet<_> = digests.iter().collect();
         assert_eq!(different.len(), digests.len());
+    }
+
+    #[test]
+    fn without_a_person_contents_may_change_and_nothing_else() {
+        let call = |tool: &str, content: &[u8]| {
+            CallDigest::new(tool, &json!({}), HERE)
+                .with_content("file", content)
+                .finish()
+        };
+        let (now, then) = (call("bash", b"new"), call("bash", b"old"));
+        assert!(agrees(&now, &now) && !agrees(&now, &then));
+        assert!(agrees(&now, judged_part(&then)) && !agrees(&call("write_file", b"new"), judged_part(&then)));
+        assert!(!agrees(&now, ""));
     }
 
     #[test]

@@ -262,6 +262,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn several_edits_of_one_reply_are_inspected_together_and_run_one_after_the_other() {
+        let world = World::new();
+        world.write("a", "one\ntwo\nthree\n");
+        world.see("a").await;
+        let edits =
+            [("one", "1"), ("two", "2"), ("three", "3")].map(|(old, new)| json!({"path": "a", "old": old, "new": new}));
+        let mut digests = Vec::new();
+        for edit in &edits {
+            digests.extend(
+                EditFile
+                    .inspect(edit, &world.place)
+                    .await
+                    .map(|inspected| inspected.digest),
+            );
+        }
+        let [first, second, third] = edits;
+        assert_eq!(world.run_as(&EditFile, first, &digests[0]).await.outcome, Outcome::Ok);
+        let ended = world.run_as(&EditFile, second, &digests[1]).await;
+        assert_eq!(ended.outcome, Outcome::Ok, "{}", ended.output);
+        world.write("a", "1\n2\nthree\ntheirs\n");
+        world.see("a").await;
+        let ended = world.run_as(&EditFile, third, &digests[2]).await;
+        assert_eq!(
+            ended.outcome,
+            Outcome::NotRun,
+            "another's change is not the session's own"
+        );
+    }
+
+    #[tokio::test]
     async fn an_unread_file_is_not_edited() {
         let world = World::new();
         world.write("a", "x\n");

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
+use super::digest::{CallDigest, agrees};
 use super::listed::Paths;
 use super::patience::Patience;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
@@ -145,7 +145,7 @@ impl Tool for Glob {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
         let patience = Patience::new(context.stop);
         Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if now.digest != digest => Ended::changed_since_approved(),
+            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
             Ok(_) => {
                 run(&arguments, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
             }

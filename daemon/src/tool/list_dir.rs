@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
+use super::digest::{CallDigest, agrees};
 use super::listed::Paths;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
@@ -108,7 +108,7 @@ impl Tool for ListDir {
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
         Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if now.digest != digest => Ended::changed_since_approved(),
+            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
             Ok(_) => run(&arguments, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })

@@ -18,6 +18,7 @@ use crate::target::Target;
 
 pub use crate::target::GuardPlan;
 pub use arguments::ArgumentError;
+pub use digest::judged_part;
 pub use read_set::ReadSet;
 
 mod arguments;
@@ -69,7 +70,8 @@ pub trait Tool: Send + Sync {
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError>;
 
     /// Runs the call. The digest is made again first; if it is not `digest`, nothing happens and the call ends
-    /// [`Outcome::NotRun`] with `changed_since_approved`. Dropping the future kills what it started.
+    /// [`Outcome::NotRun`] with `changed_since_approved`. For a call that no person approved, `digest` is the
+    /// [`judged_part`]. Dropping the future kills what it started.
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended;
 }
 
@@ -102,8 +104,8 @@ pub struct Inspected {
     pub facts: Facts,
     /// For the person who approves.
     pub action: Action,
-    /// Hex SHA-256 over everything that will run: tool, arguments, working directory, contents to be replaced, scripts
-    /// named. Equal digests mean the same effect.
+    /// Digest of everything that will run: tool, arguments, working directory, environment, contents to be replaced,
+    /// scripts named. Equal digests mean the same effect.
     pub digest: String,
     /// Whether this call may change anything.
     pub writes: bool,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::digest::{CallDigest, content_hash, hex};
+use super::digest::{CallDigest, agrees, content_hash, hex};
 use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
@@ -362,7 +362,7 @@ impl Tool for ReadFile {
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
         Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if now.digest != digest => Ended::changed_since_approved(),
+            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
             Ok(_) => run(&arguments, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })

@@ -13,6 +13,9 @@ const FILES_LIMIT: usize = 4096;
 /// that the file changed.
 const CONTENTS_LIMIT_BYTES: usize = 1024 * 1024;
 
+/// Own changes of one file that are remembered; a reply hardly holds more edits of one.
+const OWN_LIMIT: usize = 16;
+
 /// Path to content hash of the files read in a session; clones share one memory.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSet(Arc<Mutex<Memory>>);
@@ -29,6 +32,8 @@ struct Memory {
 struct Seen {
     hash: String,
     at: u64,
+    /// Contents the session's own changes led from to this one without anybody's in between, the latest last.
+    own: VecDeque<String>,
 }
 
 impl ReadSet {
@@ -42,6 +47,29 @@ impl ReadSet {
         let mut memory = self.memory();
         memory.insert(path.to_path_buf(), hash.to_string());
         memory.keep(path, content);
+    }
+
+    /// Records that a change of the session's own made `content` of what had the hash `before`.
+    pub(crate) fn wrote(&self, path: &Path, before: &str, hash: &str, content: &str) {
+        let mut memory = self.memory();
+        let earlier = memory.seen.get(path).filter(|seen| seen.hash == before);
+        let mut own = earlier.map(|seen| seen.own.clone()).unwrap_or_default();
+        own.push_back(before.to_string());
+        if own.len() > OWN_LIMIT {
+            own.pop_front();
+        }
+        memory.insert(path.to_path_buf(), hash.to_string());
+        memory.keep(path, content);
+        if let Some(seen) = memory.seen.get_mut(path) {
+            seen.own = own;
+        }
+    }
+
+    /// The contents from which only the session's own changes led to `hash`.
+    pub(crate) fn own_ancestors(&self, path: &Path, hash: &str) -> Vec<String> {
+        let memory = self.memory();
+        let seen = memory.seen.get(path).filter(|seen| seen.hash == hash);
+        seen.map(|seen| seen.own.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// The hash of the content last seen.
@@ -66,11 +94,20 @@ impl ReadSet {
 
 impl Memory {
     fn insert(&mut self, path: PathBuf, hash: String) {
-        if self.seen.get(&path).is_some_and(|seen| seen.hash != hash) {
+        let same = self.seen.remove(&path).filter(|seen| seen.hash == hash);
+        if same.is_none() {
             self.drop_content(&path);
         }
         self.clock += 1;
-        self.seen.insert(path, Seen { hash, at: self.clock });
+        let own = same.map(|seen| seen.own).unwrap_or_default();
+        self.seen.insert(
+            path,
+            Seen {
+                hash,
+                at: self.clock,
+                own,
+            },
+        );
         if self.seen.len() > FILES_LIMIT {
             let oldest = self
                 .seen
@@ -132,6 +169,20 @@ mod tests {
         assert!(set.memory().contents_bytes <= CONTENTS_LIMIT_BYTES);
         assert!(set.content_of(Path::new("/9")).is_some());
         assert!(set.content_of(Path::new("/0")).is_none());
+    }
+
+    #[test]
+    fn own_changes_are_a_chain_that_anybody_elses_breaks() {
+        let (set, path) = (ReadSet::default(), Path::new("/a"));
+        set.remember(path, "one", "1");
+        set.wrote(path, "one", "two", "2");
+        set.wrote(path, "two", "three", "3");
+        set.insert(path, "three");
+        assert_eq!(set.own_ancestors(path, "three"), ["one", "two"]);
+        assert!(set.own_ancestors(path, "other").is_empty());
+        set.remember(path, "theirs", "4");
+        set.wrote(path, "theirs", "five", "5");
+        assert_eq!(set.own_ancestors(path, "five"), ["theirs"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod wire;
 
 pub use error::ClientError;
 pub use frames::Frames;
-pub use start::start;
+pub use start::{start, use_config};
 
 use crate::method::{DaemonHello, Hello, HelloParams, Method, Subscription};
 use crate::{ErrorKind, RpcError, VERSION, environment, place};

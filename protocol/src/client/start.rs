@@ -5,6 +5,7 @@ use super::Autostart;
 use super::error::ClientError;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
@@ -14,6 +15,15 @@ const START: Duration = Duration::from_secs(60);
 
 /// What is kept of the reason a start gives; it is a few lines.
 const REASON_BYTES: u64 = 16 * 1024;
+
+/// The config file of a daemon that this process starts, where that is not what the environment says.
+static CONFIG: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes `file`, an absolute path, the config file of every daemon that this process starts: what `AGENTD_CONFIG` would do, in a
+/// process whose environment cannot be changed safely. The first call counts.
+pub fn use_config(file: PathBuf) {
+    let _ = CONFIG.set(file);
+}
 
 /// Whether a start is wanted and not opted out of.
 pub(super) fn wanted(autostart: Autostart) -> bool {
@@ -42,8 +52,10 @@ async fn run(program: &PathBuf) -> Result<(), ClientError> {
             "set AGENTD_BIN to the absolute path of agentd",
         )
     };
+    let config = CONFIG.get().map(|file| ("AGENTD_CONFIG", file));
     let mut child = Command::new(program)
         .arg("start")
+        .envs(config)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -140,8 +140,9 @@ async fn nothing_a_command_starts_outlives_the_daemon() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_destructive_command_is_blocked_in_every_mode() -> anyhow::Result<()> {
+    // What is judged is never run: should the guard fail, the `false` before it keeps the machine whole.
     let script = Script::by_step([
-        Reply::tool("bash", json!({"command": "cd / && rm -rf ./*"})),
+        Reply::tool("bash", json!({"command": "false && rm -rf /"})),
         Reply::text("done"),
     ]);
     let server = ModelServer::start(script)?;

@@ -1,13 +1,14 @@
 //! `agentctl approvals --follow`: the inbox as it changes. On a terminal each is asked in its turn, so that whoever keeps this open
 //! answers for all sessions.
 
-use super::text;
+use super::{heading, text};
 use crate::ask::{Question, Reply, Tty, reply};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{LOOK_EVERY, LOOK_FOR, passing};
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Output, Reader};
+use crate::signals::{Caught, Signals};
 use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::event::ApprovalResolved;
 use protocol::frame::{ApprovalView, WatchedEvent};
@@ -45,13 +46,20 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
         shown: HashSet::new(),
         question: None,
     };
+    let mut signals = Signals::new()?;
     let mut give_up_at = Instant::now();
     loop {
         let lost = match open(&connect).await {
             Ok(mut connections) => {
-                let result = inbox.follow(&mut connections, &params).await;
+                let caught = tokio::select! {
+                    result = inbox.follow(&mut connections, &params) => Err(result),
+                    caught = signals.next() => Ok(caught),
+                };
                 give_up_at = Instant::now() + LOOK_FOR;
-                result
+                match caught {
+                    Ok(caught) => return Ok(exit(caught)),
+                    Err(result) => result,
+                }
             }
             Err(error) => Err(error.into()),
         };
@@ -61,6 +69,15 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
             }
             result => return result.map(|()| Exit::Completed),
         }
+    }
+}
+
+/// The terminal is put back before the program ends.
+fn exit(caught: Caught) -> Exit {
+    match caught {
+        Caught::Interrupt => Exit::CtrlC,
+        Caught::Terminate => Exit::Terminated,
+        Caught::HangUp => Exit::HangUp,
     }
 }
 
@@ -99,7 +116,10 @@ impl Inbox {
             };
             self.shown.insert(view.id.clone());
             match &self.tty {
-                Some(tty) => self.question = Question::put(view.clone(), tty, self.output),
+                Some(tty) => {
+                    self.output.tell_always(&heading(view));
+                    self.question = Question::put(view.clone(), tty, self.output);
+                }
                 None if self.json => self.output.json(view)?,
                 None => self.output.line(&text(view))?,
             }
@@ -135,6 +155,7 @@ impl Inbox {
             digest: question.view.digest.clone(),
             decision: reply.decision,
             feedback: reply.feedback,
+            arguments: None,
         };
         drop(question);
         match client.call::<ApprovalAnswer>(&params).await {

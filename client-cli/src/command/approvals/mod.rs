@@ -48,15 +48,17 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
 
 /// An approval as people read it: whose it is, then the question.
 pub(crate) fn text(approval: &ApprovalView) -> String {
+    let lines = wording::approval_lines(approval)
+        .into_iter()
+        .map(|line| format!("  {line}\n"));
+    std::iter::once(heading(approval) + "\n").chain(lines).collect()
+}
+
+/// Which approval of which session.
+fn heading(approval: &ApprovalView) -> String {
     let session = match &approval.session_name {
-        Some(name) => display(name, Form::Inline).into_owned(),
-        None => short(approval.session.as_str()).to_owned(),
+        Some(name) => display(name, Form::Inline),
+        None => short(approval.session.as_str()).into(),
     };
-    let mut lines = vec![format!("{}  session {session}", short(approval.id.as_str()))];
-    lines.extend(
-        wording::approval_lines(approval)
-            .into_iter()
-            .map(|line| format!("  {line}")),
-    );
-    lines.join("\n") + "\n"
+    format!("{}  session {session}", short(approval.id.as_str()))
 }

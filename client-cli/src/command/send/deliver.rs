@@ -32,6 +32,8 @@ pub(super) struct Plan {
 
 /// The input is durable.
 pub(super) struct Delivered {
+    /// The connection it went over.
+    pub(super) client: Client,
     pub(super) session: SessionInfo,
     pub(super) sent: Sent,
 }
@@ -67,7 +69,7 @@ impl Plan {
         Ok(Self { which, model, send })
     }
 
-    async fn carry_out(&mut self, client: &mut Client) -> Result<Delivered, ClientError> {
+    async fn carry_out(&mut self, mut client: Client) -> Result<Delivered, ClientError> {
         let mut session = match &self.which {
             Which::Named(params) => client.call::<SessionGet>(params).await?,
             Which::New(params) => client.call::<SessionCreate>(params).await?,
@@ -82,7 +84,7 @@ impl Plan {
             session = client.call::<SessionUpdate>(&params).await?;
         }
         let sent = client.call::<SessionSend>(&self.send).await?;
-        Ok(Delivered { session, sent })
+        Ok(Delivered { client, session, sent })
     }
 }
 
@@ -112,9 +114,9 @@ pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Deliver
     let mut give_up_at = None;
     loop {
         let result = match Client::connect(connect).await {
-            Ok(mut client) => {
+            Ok(client) => {
                 give_up_at.get_or_insert_with(|| Instant::now() + LOOK_FOR);
-                plan.carry_out(&mut client).await
+                plan.carry_out(client).await
             }
             Err(error) => Err(error),
         };

@@ -1,6 +1,7 @@
 //! `agentctl send`: an input, and the wait for its answer. stdout gets the answer's text and a newline, or JSON lines;
 //! everything else goes to stderr.
 
+mod asking;
 mod deliver;
 mod input;
 mod shown;

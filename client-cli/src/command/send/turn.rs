@@ -2,26 +2,26 @@
 //! its terminal event. The result itself is asked of the daemon at the end.
 
 use super::Arguments;
+use super::asking::Asking;
 use super::deliver::Delivered;
-use super::shown::{Shown, headline};
-use crate::ask::{Question, Reply, Tty, reply};
+use super::shown::Shown;
+use crate::ask::Tty;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow};
+use crate::follow::{Deltas, Follow, News};
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::result;
+use crate::signals::{Caught, Signals};
 use protocol::client::{ClientError, Connect};
-use protocol::event::{ApprovalRequested, ApprovalResolved, Event};
-use protocol::frame::{ApprovalView, Snapshot};
+use protocol::event::Event;
+use protocol::frame::Snapshot;
 use protocol::method::{
-    AnswerParams, ApprovalAnswer, InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt,
-    TurnResult, TurnWait, WaitParams,
+    InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt, TurnResult, TurnWait, WaitParams,
 };
 use protocol::script::ResultLine;
-use protocol::{ApprovalId, Envelope, ErrorKind, Frame, InputId, Seq, TurnId, short, wording};
+use protocol::{Envelope, Frame, InputId, Seq, TurnId, short};
 use std::collections::HashSet;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Whether the input has had its terminal event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +50,7 @@ struct Watch {
     turn: Option<TurnId>,
     history: History,
     shown: Shown,
-    tty: Option<Tty>,
-    approvals: Vec<ApprovalView>,
-    question: Option<Question>,
-    /// Approvals that were told or asked once.
-    told: HashSet<ApprovalId>,
-    /// Approvals answered from here: who answered is no news.
-    answered: HashSet<ApprovalId>,
+    asking: Asking,
     notices: HashSet<String>,
     /// Ctrl-C was pressed once.
     interrupted: bool,
@@ -70,7 +64,7 @@ pub(super) async fn watch(
     delivered: Delivered,
     tty: Option<Tty>,
 ) -> Result<Exit, Failure> {
-    let Delivered { session, sent } = delivered;
+    let Delivered { client, session, sent } = delivered;
     let output = invocation.output;
     let streams = output.on_terminal() && !arguments.json;
     let deltas = if streams || arguments.deltas {
@@ -79,7 +73,8 @@ pub(super) async fn watch(
         Deltas::Unwanted
     };
     let before = Seq(sent.seq.0.saturating_sub(1));
-    let mut follow = Follow::start(connect, session.id.clone(), before, deltas, output).await?;
+    let follow = Follow::start(connect, session.id.clone(), before, deltas).await?;
+    let mut follow = follow.calling_on(client);
     let mut watch = Watch {
         output,
         json: arguments.json.then_some(if arguments.deltas {
@@ -92,11 +87,7 @@ pub(super) async fn watch(
         turn: None,
         history: History::Past,
         shown: Shown::new(output, arguments.json),
-        tty,
-        approvals: Vec::new(),
-        question: None,
-        told: HashSet::new(),
-        answered: HashSet::new(),
+        asking: Asking::new(output, tty),
         notices: HashSet::new(),
         interrupted: false,
     };
@@ -110,34 +101,51 @@ pub(super) async fn watch(
 impl Watch {
     /// Until the input is settled: `None`; or until the person or the system wants us gone.
     async fn run(&mut self, follow: &mut Follow) -> Result<Option<Exit>, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::error(format!("cannot listen to signals: {error}")));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut hang_up = listen(SignalKind::hangup())?;
+        let mut signals = Signals::new()?;
         loop {
             tokio::select! {
-                frame = follow.next() => {
-                    if self.take(&frame?)? == Progress::Over {
+                news = follow.next() => {
+                    if self.take(&news?)? == Progress::Over {
                         return Ok(None);
                     }
-                    self.ask();
+                    if self.history == History::Live {
+                        self.asking.ask(&mut self.shown);
+                    }
                 }
-                reply = reply(&mut self.question) => self.answer(follow, reply).await?,
-                () = received(&mut interrupt) => {
-                    if self.interrupted {
+                reply = self.asking.reply() => {
+                    self.asking.answer(follow, reply).await?;
+                    self.asking.ask(&mut self.shown);
+                }
+                caught = signals.next() => match caught {
+                    Caught::Interrupt if self.interrupted => {
                         self.shown.fresh_line();
                         return Ok(Some(Exit::CtrlC));
                     }
-                    self.interrupt(follow).await?;
-                }
-                () = received(&mut terminate) => return Ok(Some(Exit::Terminated)),
-                () = received(&mut hang_up) => return Ok(Some(Exit::HangUp)),
+                    Caught::Interrupt => self.interrupt(follow).await?,
+                    Caught::Terminate => return Ok(Some(Exit::Terminated)),
+                    Caught::HangUp => return Ok(Some(Exit::HangUp)),
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, news: &News) -> Result<Progress, Failure> {
+        match news {
+            News::Frame(frame) => self.frame(frame),
+            News::Lost(what) => {
+                self.shown.fresh_line();
+                let line_end = if self.asking.asks() { "\n" } else { "" };
+                self.output.tell(&format!(
+                    "{line_end}{}",
+                    self.output.dim(&format!("{what}; attaching again"))
+                ));
+                Ok(Progress::GoesOn)
             }
         }
     }
 
     /// One frame: printed as it is, or shown to a person.
-    fn take(&mut self, frame: &Frame) -> Result<Progress, Failure> {
+    fn frame(&mut self, frame: &Frame) -> Result<Progress, Failure> {
         if let Some(deltas) = self.json
             && (deltas == Deltas::Wanted || !matches!(frame, Frame::Delta(_)))
         {
@@ -154,11 +162,7 @@ impl Watch {
 
     fn snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         self.history = History::Live;
-        self.approvals.clone_from(&snapshot.approvals);
-        let gone = |question: &Question| !snapshot.approvals.iter().any(|view| view.id == question.view.id);
-        if self.question.as_ref().is_some_and(gone) {
-            self.question = None;
-        }
+        self.asking.caught_up(&snapshot.approvals);
         let ours = self.turn.is_some() && self.turn.as_ref() == snapshot.turn.as_ref().map(|turn| &turn.turn);
         if ours {
             for item in &snapshot.open {
@@ -186,15 +190,15 @@ impl Watch {
             },
             Event::TurnCompleted(completed) if Some(&completed.turn) == self.turn.as_ref() => {
                 self.shown.fresh_line();
-                self.question = None;
+                self.asking.stop();
                 return Ok(Progress::Over);
             }
             Event::NoticeAdded(notice) if self.notices.insert(notice.text.clone()) => {
                 self.shown.fresh_line();
                 self.output.tell(&format!("note: {}", self.output.inline(&notice.text)));
             }
-            Event::ApprovalRequested(requested) => self.requested(requested, envelope),
-            Event::ApprovalResolved(resolved) => self.resolved(&resolved),
+            Event::ApprovalRequested(asked) => self.asking.requested(asked, envelope.at, &self.session),
+            Event::ApprovalResolved(resolved) => self.asking.resolved(&resolved),
             event => self.of_turn(&event)?,
         }
         Ok(Progress::GoesOn)
@@ -217,96 +221,10 @@ impl Watch {
         Ok(())
     }
 
-    fn requested(&mut self, asked: ApprovalRequested, envelope: &Envelope) {
-        self.approvals.push(ApprovalView {
-            id: asked.approval,
-            session: self.session.id.clone(),
-            session_name: self.session.name.clone(),
-            turn: asked.turn,
-            call: asked.call,
-            tool: asked.tool,
-            digest: asked.digest,
-            action: asked.action,
-            reason: asked.reason,
-            choices: asked.choices,
-            rule: asked.rule,
-            requested_at: envelope.at,
-            cwd: self.session.cwd.clone(),
-        });
-    }
-
-    fn resolved(&mut self, resolved: &ApprovalResolved) {
-        self.approvals.retain(|view| view.id != resolved.approval);
-        if self
-            .question
-            .as_ref()
-            .is_some_and(|question| question.view.id == resolved.approval)
-        {
-            self.question = None;
-            self.output.whisper("\n");
-        }
-        let news = self.told.contains(&resolved.approval) && !self.answered.contains(&resolved.approval);
-        if news && self.history == History::Live {
-            let line = wording::resolution_line(resolved.decision, &resolved.by, resolved.feedback.as_deref());
-            self.output.tell(&line);
-        }
-    }
-
-    /// Puts the oldest question, or says that one waits where nobody can be asked here.
-    fn ask(&mut self) {
-        if self.question.is_some() || self.history == History::Past {
-            return;
-        }
-        let Some(view) = self.approvals.iter().find(|view| !self.told.contains(&view.id)) else {
-            return;
-        };
-        self.shown.fresh_line();
-        self.told.insert(view.id.clone());
-        let asked = self
-            .tty
-            .as_ref()
-            .and_then(|tty| Question::put(view.clone(), tty, self.output));
-        if asked.is_none() {
-            let tool = view.tool.as_deref().unwrap_or("the turn");
-            let line = headline(tool, &view.action, &serde_json::Value::Null);
-            let id = short(view.id.as_str());
-            self.output.tell(&format!(
-                "waits for approval {id}: {line}\nhint: `agentctl approve {id}` or `agentctl deny {id}`"
-            ));
-        }
-        self.question = asked;
-    }
-
-    async fn answer(&mut self, follow: &mut Follow, reply: Option<Reply>) -> Result<(), Failure> {
-        let Some(question) = self.question.take() else {
-            return Ok(());
-        };
-        let Some(reply) = reply else {
-            // The terminal is gone, so nobody can be asked here any more.
-            self.tty = None;
-            return Ok(());
-        };
-        let params = AnswerParams {
-            id: question.view.id.clone(),
-            digest: question.view.digest.clone(),
-            decision: reply.decision,
-            feedback: reply.feedback,
-        };
-        drop(question);
-        match follow.call::<ApprovalAnswer>(&params).await {
-            Ok(_) => drop(self.answered.insert(params.id)),
-            // Its event says who was first.
-            Err(Failure::Client(error)) if error.kind() == Some(ErrorKind::AlreadyResolved) => {}
-            Err(failure) => return Err(failure),
-        }
-        self.ask();
-        Ok(())
-    }
-
     /// The first Ctrl-C: ends the turn, or takes the input out of the queue.
     async fn interrupt(&mut self, follow: &mut Follow) -> Result<(), Failure> {
         self.interrupted = true;
-        self.question = None;
+        self.asking.stop();
         self.shown.fresh_line();
         self.output
             .tell(&self.output.dim("interrupting; Ctrl-C again leaves at once"));
@@ -340,7 +258,7 @@ impl Watch {
 
     /// Leaves the turn to itself.
     fn detach(&mut self, exit: Exit) -> Result<Exit, Failure> {
-        self.question = None;
+        self.asking.stop();
         let session = &self.session.id;
         if self.json.is_some() {
             self.output.json(&ResultLine {
@@ -374,17 +292,14 @@ impl Watch {
         if self.json.is_none() && !self.shown.streams() {
             result::print_text(&self.output, turn)?;
         }
-        result::tell(&self.output, turn);
+        if exit == Exit::CtrlC {
+            self.output.tell("interrupted");
+        } else {
+            result::tell(&self.output, turn);
+        }
         if self.json.is_some() {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)
-    }
-}
-
-/// The next of these signals.
-async fn received(signal: &mut Signal) {
-    if signal.recv().await.is_none() {
-        std::future::pending().await
     }
 }

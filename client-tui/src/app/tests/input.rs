@@ -214,3 +214,25 @@ fn a_long_draft_is_shown_where_the_cursor_is() -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_steer_that_came_too_late_waits_as_the_next_turn() -> anyhow::Result<()> {
+    let mut rig = busy()?;
+    for (id, disposition) in [("q", "queued"), ("s", "steered")] {
+        rig.event(
+            "input.accepted",
+            json!({
+                "input_id": id, "content": [{"type": "text", "text": id}], "delivery": "auto",
+                "disposition": disposition, "by": own(),
+            }),
+        )?;
+    }
+    assert!(rig.shown()?.contains("… queued: q\n… steers: s\n"));
+    rig.event(
+        "turn.completed",
+        json!({"turn": "t2", "outcome": "interrupted", "usage": {}, "steps": 1}),
+    )?;
+    let shown = rig.shown()?;
+    assert!(shown.contains("… queued: s\n… queued: q\nthe queue is held"), "{shown}");
+    Ok(())
+}

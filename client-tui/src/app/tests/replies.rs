@@ -8,7 +8,7 @@ fn long_reply() -> String {
     let line = |n: usize| {
         format!(
             "line {n:03} of a reply that goes on for quite a while\n{}",
-            if n % 20 == 0 { "\n" } else { "" }
+            if n.is_multiple_of(20) { "\n" } else { "" }
         )
     };
     (0..200).map(line).collect()
@@ -170,7 +170,7 @@ fn a_reply_that_is_made_again_says_so_and_is_shown_whole() -> anyhow::Result<()>
     ];
     let mut rest = shown.as_str();
     for text in order {
-        let (_, after) = rest.split_once(text).unwrap_or_else(|| ("", ""));
+        let (_, after) = rest.split_once(text).unwrap_or_default();
         assert!(!after.is_empty(), "{text} is missing in {shown}");
         rest = after;
     }

@@ -24,18 +24,18 @@ pub(super) fn check(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact)
         .or_else(|| look.power())
         .or_else(|| look.bomb())
         .or_else(|| git::guard(name, args))
-        .or_else(|| own::check(name, args, scope))
+        .or_else(|| own::check(name, args, scope, fact))
 }
 
 /// Why the guard stops a redirection to `target`.
-pub(super) fn write_to(target: &Arg, scope: &Scope, _fact: &CommandFact) -> Option<String> {
+pub(super) fn write_to(target: &Arg, scope: &Scope, fact: &CommandFact) -> Option<String> {
     let paths: Vec<String> = spots(target, scope)
         .map(|spot| spot.path().to_string_lossy().into_owned())
         .collect();
     if paths.iter().any(|path| devices::is_vital(path)) {
         return Some(disk_reason(&target.shown()));
     }
-    own::holds(target, scope).then(|| own::file_reason(&target.shown()))
+    own::holds(target, scope, fact).then(|| own::file_reason(&target.shown()))
 }
 
 fn disk_reason(shown: &str) -> String {
@@ -45,6 +45,7 @@ fn disk_reason(shown: &str) -> String {
 fn spots<'a>(arg: &'a Arg, scope: &'a Scope) -> impl Iterator<Item = Spot> + 'a {
     scope.cwd.spots(&arg.text).into_iter().map(|mut spot| {
         // A quoted star is the name of a file.
+        spot.glob = arg.glob;
         if spot.contents && !arg.glob {
             spot.contents = false;
             spot.names.push("*".to_owned());

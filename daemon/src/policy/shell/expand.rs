@@ -10,6 +10,9 @@ use super::{arithmetic, escapes, parse, pattern};
 /// Most words one expansion may make; the grammar's bounds keep real commands far below.
 const FIELD_LIMIT: usize = 1024;
 
+/// Longest value followed; longer ones are not spelled out by anybody.
+const VALUE_LIMIT: usize = super::parse::TEXT_LIMIT;
+
 impl Walker<'_> {
     /// Expands one word of a command into the arguments it becomes.
     pub(super) fn expand_word(&mut self, raw: &str, scope: &mut Scope) -> Vec<Arg> {
@@ -209,6 +212,10 @@ pub(super) fn working_directory(scope: &Scope) -> Arg {
 }
 
 fn append(to: &mut Arg, piece: &Arg) {
+    if to.text.len() + piece.text.len() > VALUE_LIMIT {
+        to.certainty = Certainty::Unknown;
+        return;
+    }
     to.text.push_str(&piece.text);
     to.certainty = to.certainty.max(piece.certainty);
     to.glob |= piece.glob;

@@ -48,6 +48,13 @@ pub(super) fn without_global_options(words: &[String]) -> Option<Vec<String>> {
     (at > 1).then(|| std::iter::once("git".to_owned()).chain(rest).collect())
 }
 
+/// What follows the subcommand.
+pub(super) fn operands(args: &[Arg]) -> &[Arg] {
+    subcommand_at(args, |arg| arg.text.as_str())
+        .and_then(|at| args.get(at + 1..))
+        .unwrap_or_default()
+}
+
 /// Why the guard stops this git command.
 pub(super) fn guard(name: &str, args: &[Arg]) -> Option<String> {
     let (verb, call) = match name.strip_prefix("git-") {
@@ -186,7 +193,7 @@ fn look_concern(look: &Look, call: &[Arg], scope: &Scope, fact: &CommandFact) ->
             seen.push(text);
         }
     }
-    if let Some(reason) = look.shape_concern(&operands, &seen) {
+    if let Some(reason) = look.shape_concern(call, &operands, &seen) {
         return Some(reason);
     }
     operands

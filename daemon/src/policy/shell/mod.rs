@@ -71,13 +71,19 @@ pub fn analyse(command: &CommandFact) -> Analysis {
     }
 }
 
-/// Absolute paths and patterns the words of a command line may name, for the target to resolve.
+/// Absolute paths and patterns that a command line would read without being asked about, for the target to resolve:
+/// a link may lead out of the project, a pattern may match a secret or a name that reads as an option.
 #[must_use]
 pub fn operands(command: &CommandFact) -> Vec<String> {
-    let mut names: Vec<String> = analyse(command)
-        .parts
-        .iter()
-        .flat_map(|part| part.operand_paths())
+    let command = CommandFact {
+        sandbox: true,
+        git_config: Vec::new(),
+        ..command.clone()
+    };
+    let mut walker = walk::Walker::new(&command);
+    walker.run_line();
+    let files = walker.parts.iter().flat_map(|part| &part.files).chain(&walker.reads);
+    let mut names: Vec<String> = files
         .map(|path| path.to_string_lossy().into_owned())
         .filter(|path| !path.contains(arg::UNKNOWN))
         .collect();

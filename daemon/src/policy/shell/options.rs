@@ -17,6 +17,15 @@ impl<'a> Options<'a> {
     /// Reads `args` after the command word. `with_value` lists letters that take a value, attached or separate;
     /// `long_with_value` long names that take one.
     pub(super) fn read(args: &'a [Arg], with_value: &str, long_with_value: &[&str]) -> Self {
+        Self::scan(args, with_value, long_with_value, Order::Any)
+    }
+
+    /// As `read`, but everything from the first operand on is an operand: the words of a command that is run.
+    pub(super) fn leading(args: &'a [Arg], with_value: &str, long_with_value: &[&str]) -> Self {
+        Self::scan(args, with_value, long_with_value, Order::OptionsFirst)
+    }
+
+    fn scan(args: &'a [Arg], with_value: &str, long_with_value: &[&str], order: Order) -> Self {
         let mut read = Self::default();
         let mut args = args.iter().skip(1);
         while let Some(arg) = args.next() {
@@ -57,6 +66,10 @@ impl<'a> Options<'a> {
                 }
             } else {
                 read.operands.push(arg);
+                if order == Order::OptionsFirst {
+                    read.operands.extend(args);
+                    break;
+                }
             }
         }
         read
@@ -79,4 +92,11 @@ impl<'a> Options<'a> {
             .find(|(name, _)| name == option)
             .map(|(_, value)| value.as_str())
     }
+}
+
+/// Where options may stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Any,
+    OptionsFirst,
 }

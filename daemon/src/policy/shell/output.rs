@@ -45,6 +45,14 @@ pub(super) fn guess(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact)
                     .join("\n"),
             ))
         }
+        // A file in which the daemon's process id is kept.
+        "cat" | "head"
+            if args
+                .iter()
+                .any(|arg| arg.text.contains("agentd") && arg.text.ends_with("pid")) =>
+        {
+            Some(Stream::of_text(AGENTD_PID))
+        }
         "cat" | "sort" | "uniq" | "head" | "tail" | "grep" | "tac" | "tee" => passed_on(name, args, scope),
         _ => None,
     }

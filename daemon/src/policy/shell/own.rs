@@ -6,6 +6,7 @@ use super::arg::Arg;
 use super::destructive::names_daemon_process;
 use super::find;
 use super::scope::Scope;
+use crate::policy::facts::CommandFact;
 use crate::policy::files::is_own_file;
 
 /// Verbs of `agentctl` that answer, raise, configure or stop.
@@ -22,8 +23,8 @@ const VERBS: &[&str] = &[
     "import",
 ];
 
-/// Verbs with a second word that changes something; other second words only look.
-const RULE_VERBS: &[&str] = &["add", "remove", "set", "edit"];
+/// Second words after `config` and `rules` that change something; others only look.
+const SETTING_VERBS: &[&str] = &["add", "remove", "set", "edit"];
 
 /// Programs that can speak to a socket.
 const SOCKET_CLIENTS: &[&str] = &[
@@ -53,41 +54,51 @@ const SOCKET_CLIENTS: &[&str] = &[
 
 /// Programs that change the files they name.
 const WRITERS: &[&str] = &[
-    "rm", "rmdir", "unlink", "mv", "cp", "tee", "ln", "install", "truncate", "shred", "dd", "chmod", "chown", "chgrp",
-    "touch", "rsync", "sed", "perl", "ed", "ex", "sponge", "sqlite3", "mkfifo", "tar", "unzip", "curl", "wget",
-    "patch", "vim", "vi", "nano", "find",
+    "rm", "rmdir", "unlink", "mv", "tee", "truncate", "shred", "dd", "chmod", "chown", "chgrp", "touch", "sed", "perl",
+    "ed", "ex", "sponge", "sqlite3", "mkfifo", "unzip", "curl", "wget", "patch", "vim", "vi", "nano",
 ];
 
-pub(super) fn check(name: &str, args: &[Arg], scope: &Scope) -> Option<String> {
+pub(super) fn check(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
     let rest = args.get(1..).unwrap_or_default();
     if matches!(name, "agentctl" | "agent-tui") && raises(rest) {
         return Some(
             "It would answer or configure agentd from inside a session. Only the person may do that.".to_owned(),
         );
     }
-    if SOCKET_CLIENTS.contains(&name)
-        && rest
-            .iter()
-            .any(|arg| arg.text.contains("agentd.sock") || arg.text.contains("/agentd/"))
-    {
+    if SOCKET_CLIENTS.contains(&name) && rest.iter().any(|arg| arg.text.contains("agentd.sock")) {
         return Some("It would speak to agentd's own socket from inside a session.".to_owned());
     }
     if kills(name, rest) {
         return Some("It would stop agentd, and this session with it. Name another process.".to_owned());
     }
-    if WRITERS.contains(&name) {
-        let starts = if name == "find" {
-            find::start_points(args)
-        } else {
+    let file = written(name, args, scope)
+        .into_iter()
+        .find(|arg| holds(arg, scope, fact))?;
+    Some(file_reason(&file.shown()))
+}
+
+/// The words that name what a command changes.
+fn written(name: &str, args: &[Arg], scope: &Scope) -> Vec<Arg> {
+    let rest = args.get(1..).unwrap_or_default();
+    match name {
+        "find" if find::deletes(args) => find::start_points(args),
+        "sed" | "perl"
+            if !rest
+                .iter()
+                .any(|arg| arg.text.starts_with("-i") || arg.text.starts_with("--in-place")) =>
+        {
             Vec::new()
-        };
-        let changes = name != "find" || find::deletes(args) || scope.below;
-        let named = if name == "find" { starts.iter() } else { rest.iter() };
-        if let Some(file) = named.filter(|_| changes).find(|arg| holds(arg, scope)) {
-            return Some(file_reason(&file.shown()));
         }
+        "cp" | "ln" | "install" | "rsync" => {
+            let into = rest
+                .iter()
+                .skip_while(|arg| !matches!(arg.text.as_str(), "-t" | "--target-directory"))
+                .nth(1);
+            into.or(rest.last()).cloned().into_iter().collect()
+        }
+        name if WRITERS.contains(&name) || scope.below => rest.to_vec(),
+        _ => Vec::new(),
     }
-    None
 }
 
 pub(super) fn file_reason(shown: &str) -> String {
@@ -95,35 +106,42 @@ pub(super) fn file_reason(shown: &str) -> String {
 }
 
 /// Whether a word names a file of the daemon's own directories.
-pub(super) fn holds(arg: &Arg, scope: &Scope) -> bool {
+pub(super) fn holds(arg: &Arg, scope: &Scope, fact: &CommandFact) -> bool {
     let text = arg.text.strip_prefix("of=").unwrap_or(&arg.text);
     // A directory known only by the variable that names it: `$XDG_CONFIG_HOME/agentd/…`.
     let by_variable = text
         .strip_prefix(super::arg::UNKNOWN)
         .is_some_and(|rest| rest == "/agentd" || rest.starts_with("/agentd/"));
-    by_variable
-        || scope
-            .cwd
-            .spots(text)
-            .iter()
-            .any(|spot| is_own_file(&spot.path()) || is_own_file(Path::new(text)))
+    let own = |path: &Path| is_own_file(path) || fact.own.iter().any(|own| path.starts_with(own));
+    by_variable || scope.cwd.spots(text).iter().any(|spot| own(&spot.path()))
 }
 
 fn raises(words: &[Arg]) -> bool {
     let text = |arg: &Arg| arg.text.clone();
     let words: Vec<String> = words.iter().map(text).collect();
-    let mut plain = words.iter().filter(|word| !word.starts_with('-'));
-    let verb = plain.next().map_or("", String::as_str);
-    let second = plain.next().map_or("", String::as_str);
-    let raised = words
+    if words
         .iter()
-        .any(|word| word.starts_with("--approve") || word.starts_with("--mode"));
+        .any(|word| word.starts_with("--approve") || word.starts_with("--mode"))
+    {
+        return true;
+    }
+    let plain: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let word = |at: usize| plain.get(at).copied().unwrap_or_default();
+    // After an option the first plain word may be its value.
+    let option_first = words.first().is_some_and(|word| word.starts_with('-'));
+    changes(word(0), word(1)) || (option_first && changes(word(1), word(2)))
+}
+
+fn changes(verb: &str, second: &str) -> bool {
     match verb {
-        "config" => RULE_VERBS.contains(&second),
-        "rules" => RULE_VERBS.contains(&second),
+        "config" | "rules" => SETTING_VERBS.contains(&second),
         "daemon" => matches!(second, "stop" | "restart" | "reload" | "install" | "uninstall"),
         "mode" => !second.is_empty(),
-        verb => VERBS.contains(&verb) || raised,
+        verb => VERBS.contains(&verb),
     }
 }
 

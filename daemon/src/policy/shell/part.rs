@@ -27,6 +27,8 @@ pub struct Part {
     /// The part that runs this one: `sudo`, `xargs`, `sh -c`.
     pub(crate) parent: Option<usize>,
     pub(super) operands: Vec<PathBuf>,
+    /// Those of its words that name files, if it is harmless.
+    pub(super) files: Vec<PathBuf>,
 }
 
 impl Part {

@@ -35,10 +35,12 @@ const SYSTEM_DIRECTORIES: &[&str] = &[
 pub(super) struct Spot {
     pub names: Vec<String>,
     pub contents: bool,
+    /// Its names may hold patterns.
+    pub glob: bool,
 }
 
 impl Spot {
-    /// `text` taken from `cwd`; none if it begins with something unknown.
+    /// `text`, read as a pattern, taken from `cwd`; none if it begins with something unknown.
     pub(super) fn new(text: &str, cwd: &Path) -> Option<Self> {
         if text.starts_with(UNKNOWN) {
             return None;
@@ -58,7 +60,11 @@ impl Spot {
                 name => names.push(name.to_owned()),
             }
         }
-        let mut spot = Self { names, contents: false };
+        let mut spot = Self {
+            names,
+            contents: false,
+            glob: true,
+        };
         spot.leave_process_root();
         while spot.names.last().is_some_and(|last| pattern::is_everything(last)) {
             spot.names.pop();
@@ -90,6 +96,11 @@ impl Spot {
         self.matches_names(&names_of(path), Length::Shorter)
     }
 
+    /// Both sides may be patterns: `lib*` is in the table, `/l?b` may be on the command line.
+    fn first_is(&self, table: &str, first: &str) -> bool {
+        pattern::matches(table, first) || (self.glob && pattern::matches(first, table.trim_end_matches('*')))
+    }
+
     fn matches_names(&self, other: &[String], length: Length) -> bool {
         let fits = match length {
             Length::Same => self.names.len() == other.len(),
@@ -99,14 +110,14 @@ impl Spot {
             .names
             .iter()
             .zip(other)
-            .all(|(pattern, name)| pattern::matches(pattern, name))
+            .all(|(own, name)| own == name || (self.glob && pattern::matches(own, name)))
     }
 
     /// What would be lost if everything here were destroyed; none if a person may decide.
     pub(super) fn catastrophe(&self, fact: &CommandFact) -> Option<String> {
         match self.names.as_slice() {
             [] => return Some("the whole file system".to_owned()),
-            [first] if SYSTEM_DIRECTORIES.iter().any(|name| either_matches(name, first)) => {
+            [first] if SYSTEM_DIRECTORIES.iter().any(|name| self.first_is(name, first)) => {
                 return Some(format!("the system directory /{first}"));
             }
             _ => {}
@@ -129,11 +140,6 @@ impl Spot {
 enum Length {
     Same,
     Shorter,
-}
-
-/// Both sides may be patterns: `lib*` is in the table, `/l?b` may be on the command line.
-fn either_matches(table: &str, word: &str) -> bool {
-    pattern::matches(table, word) || pattern::matches(word, table.trim_end_matches('*'))
 }
 
 fn names_of(path: &Path) -> Vec<String> {

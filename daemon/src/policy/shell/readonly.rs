@@ -3,7 +3,7 @@
 //! A command is harmless when its name is on the list, every option is known to be harmless and every file it names
 //! lies in the project and is no secret. Anything else asks; nothing here has to recognise what is dangerous.
 
-use super::arg::Arg;
+use super::arg::{Arg, Certainty};
 use super::extended_test::test_concern;
 use super::part::Standing;
 use super::readonly_table::{self, Class, Command, Operands};
@@ -47,8 +47,18 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
         "[[" | "((" => return Some("Its syntax is not understood.".to_owned()),
         "command" => return query_concern(rest),
         "ps" => return ps_concern(rest),
+        // `printf -v 'a[$(id)]'` runs a command.
+        "printf"
+            if rest
+                .first()
+                .is_none_or(|first| first.certainty > Certainty::Harmless || first.text.starts_with("-v")) =>
+        {
+            return Some("`printf` can set variables.".to_owned());
+        }
         _ => {}
     }
+    let named = without_named_values(name, rest);
+    let rest = named.as_deref().unwrap_or(rest);
     let Some(command) = readonly_table::COMMANDS
         .iter()
         .find(|command| command.names.split(' ').any(|known| known == name))
@@ -67,9 +77,44 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
     call.operands_concern(command, scope, fact)
 }
 
+/// `jq --arg NAME VALUE`: two words that are data. None if there are none of these.
+fn without_named_values(name: &str, rest: &[Arg]) -> Option<Vec<Arg>> {
+    let at = rest
+        .iter()
+        .position(|arg| name == "jq" && arg.is_sure() && matches!(arg.text.as_str(), "--arg" | "--argjson"))?;
+    let printable = rest.get(at + 1..at + 3)?.iter().all(Arg::is_printable);
+    let kept = [rest.get(..at)?, rest.get(at + 3..)?].concat();
+    printable.then(|| without_named_values(name, &kept).unwrap_or(kept))
+}
+
 fn sandboxed(fact: &CommandFact, name: &str) -> Option<String> {
     (!fact.sandbox)
         .then(|| format!("`{name}` can be made to run programs, and the read-only sandbox is not available here."))
+}
+
+/// The words of a harmless command that name files.
+pub(super) fn files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> Vec<&'a Arg> {
+    let Some((first, rest)) = args.split_first() else {
+        return Vec::new();
+    };
+    let named = |command: &&Command| command.names.split(' ').any(|known| known == first.text);
+    let Some(command) = readonly_table::COMMANDS.iter().find(named) else {
+        let words = match first.text.as_str() {
+            "git" => git::operands(args),
+            "cd" | "find" | "test" | "[" => rest,
+            _ => &[],
+        };
+        return words.iter().filter(|arg| !arg.text.starts_with('-')).collect();
+    };
+    let Ok(call) = Call::read(command, rest, scope, fact) else {
+        return Vec::new();
+    };
+    let script = usize::from(command.operands.begins_with_script() && call.scripts.is_empty());
+    if command.operands.are_files() {
+        call.operands.into_iter().skip(script).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// `command -v NAME`.
@@ -128,6 +173,8 @@ impl<'a> Call<'a> {
                     return Err(format!("{} may stand for a file whose name is an option.", arg.shown()));
                 }
                 call.operands.push(arg);
+                // `xxd` takes whatever follows its first file as the file to write, even `-s1`.
+                options_over |= command.operands == Operands::OneFile;
                 continue;
             }
             if text == "--" {

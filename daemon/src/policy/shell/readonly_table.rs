@@ -34,6 +34,16 @@ pub(super) enum Operands {
     Format,
 }
 
+impl Operands {
+    pub(super) fn begins_with_script(self) -> bool {
+        matches!(self, Self::Pattern | Self::Sed | Self::Awk | Self::Jq)
+    }
+
+    pub(super) fn are_files(self) -> bool {
+        self.begins_with_script() || matches!(self, Self::Files | Self::OneFile)
+    }
+}
+
 /// One row. Letters and names are separated by blanks where they are words.
 pub(super) struct Command {
     pub names: &'static str,
@@ -49,6 +59,8 @@ pub(super) struct Command {
     /// Long names and letters that write or run something.
     dangers: &'static str,
     pub operands: Operands,
+    /// The dangers only read more than they should; names of files are checked by the target.
+    mild: bool,
 }
 
 /// An option found in a row.
@@ -81,11 +93,20 @@ const fn row(
         long,
         dangers: "",
         operands,
+        mild: false,
     }
 }
 
 const fn without(command: Command, dangers: &'static str) -> Command {
     Command { dangers, ..command }
+}
+
+const fn mildly(command: Command, dangers: &'static str) -> Command {
+    Command {
+        dangers,
+        mild: true,
+        ..command
+    }
 }
 
 const fn sandboxed(command: Command) -> Command {
@@ -106,7 +127,7 @@ pub(super) const COMMANDS: &[Command] = &[
     row("true false :", Words, "", "", ""),
     row("exit break continue", Data, "", "", ""),
     row("echo", Words, "", "", ""),
-    without(row("printf", Data, "", "", ""), "v"),
+    row("printf", Words, "", "", ""),
     row("seq", Data, "w", "fs", "format= separator= equal-width"),
     row("sleep", Sleep, "", "", ""),
     row("basename", Data, "az", "s", "multiple suffix= zero"),
@@ -125,7 +146,8 @@ pub(super) const COMMANDS: &[Command] = &[
         Nothing,
         "asnrvmpio",
         "",
-        "all kernel-name nodename kernel-release kernel-version machine processor hardware-platform operating-system",
+        "all kernel-name nodename kernel-release kernel-version machine processor hardware-platform \
+            operating-system",
     ),
     row(
         "hostname",
@@ -184,7 +206,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "cn",
         "bytes= lines= quiet silent verbose zero-terminated",
     ),
-    without(
+    mildly(
         row(
             "tail",
             Files,
@@ -199,10 +221,11 @@ pub(super) const COMMANDS: &[Command] = &[
         Files,
         "p",
         "bdfhilnsvw",
-        "body-numbering= line-increment= number-format= number-separator= starting-line-number= number-width= section-delimiter=",
+        "body-numbering= line-increment= number-format= number-separator= starting-line-number= number-width= \
+            section-delimiter=",
     ),
     row("tac", Files, "br", "s", "before regex separator="),
-    without(
+    mildly(
         row(
             "wc",
             Files,
@@ -278,7 +301,8 @@ pub(super) const COMMANDS: &[Command] = &[
         Files,
         "bctwzrs",
         "al",
-        "binary check tag text zero ignore-missing quiet status strict warn algorithm= length= untagged raw base64",
+        "binary check tag text zero ignore-missing quiet status strict warn algorithm= length= untagged raw \
+            base64",
     ),
     row(
         "cmp",
@@ -292,7 +316,8 @@ pub(super) const COMMANDS: &[Command] = &[
         Files,
         "tenxJ",
         "cNosRHWTd",
-        "table separator= output-separator= columns= output-width= fillrows json table-columns= table-right= table-noheadings",
+        "table separator= output-separator= columns= output-width= fillrows json table-columns= table-right= \
+            table-noheadings",
     ),
     row(
         "stat",
@@ -306,16 +331,22 @@ pub(super) const COMMANDS: &[Command] = &[
         Files,
         "aAbBcCdfFghHiklmnNopqQrRsStuUvxXZ1",
         "IwT",
-        "all almost-all author escape block-size= ignore-backups color? directory dired classify? file-type format= full-time group-directories-first no-group human-readable si hide= hyperlink? indicator-style= inode ignore= kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style= reverse recursive size sort= time= time-style= tabsize= width= context zero dereference-command-line",
+        "all almost-all author escape block-size= ignore-backups color? directory dired classify? file-type \
+            format= full-time group-directories-first no-group human-readable si hide= hyperlink? \
+            indicator-style= inode ignore= kibibytes numeric-uid-gid literal hide-control-chars \
+            show-control-chars quote-name quoting-style= reverse recursive size sort= time= time-style= tabsize= \
+            width= context zero dereference-command-line",
     ),
     reads(
-        without(
+        mildly(
             row(
                 "du",
                 Files,
                 "0abcDhHklmPsSx",
                 "Bdt",
-                "null all apparent-size block-size= bytes total dereference-args max-depth= human-readable inodes count-links no-dereference separate-dirs si summarize threshold= time? time-style= exclude-from< exclude= one-file-system",
+                "null all apparent-size block-size= bytes total dereference-args max-depth= human-readable inodes \
+            count-links no-dereference separate-dirs si summarize threshold= time? time-style= exclude-from< \
+            exclude= one-file-system",
             ),
             "files0-from L dereference",
         ),
@@ -326,14 +357,16 @@ pub(super) const COMMANDS: &[Command] = &[
         Files,
         "ahHiklPTv",
         "Btx",
-        "all block-size= human-readable si inodes local no-sync output? portability sync total type= print-type exclude-type=",
+        "all block-size= human-readable si inodes local no-sync output? portability sync total type= \
+            print-type exclude-type=",
     ),
     row(
         "readlink realpath",
         Files,
         "femnqsvzLPE",
         "",
-        "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero logical physical relative-to< relative-base< strip no-symlinks",
+        "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero logical \
+            physical relative-to< relative-base< strip no-symlinks",
     ),
     without(
         row(
@@ -341,7 +374,9 @@ pub(super) const COMMANDS: &[Command] = &[
             Files,
             "bcCdfghiMmnRrsuVz",
             "kSt",
-            "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort batch-size= check? debug key= merge stable buffer-size= field-separator= parallel= unique zero-terminated",
+            "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting \
+            month-sort human-numeric-sort numeric-sort random-sort reverse sort= version-sort batch-size= check? \
+            debug key= merge stable buffer-size= field-separator= parallel= unique zero-terminated",
         ),
         "o T output compress-program temporary-directory files0-from random-source",
     ),
@@ -350,7 +385,8 @@ pub(super) const COMMANDS: &[Command] = &[
         OneFile,
         "cdDiuz",
         "fsw",
-        "count repeated all-repeated? skip-fields= group? ignore-case skip-chars= unique zero-terminated check-chars=",
+        "count repeated all-repeated? skip-fields= group? ignore-case skip-chars= unique zero-terminated \
+            check-chars=",
     ),
     without(row("xxd", OneFile, "abCdeEipuv", "cglnosR", ""), "r revert"),
     without(
@@ -360,7 +396,12 @@ pub(super) const COMMANDS: &[Command] = &[
                 Files,
                 "abBdeEinNpqrsTtwyZ0123456789",
                 "cCUuIFWxS",
-                "normal brief report-identical-files context? unified? ed rcs side-by-side width= left-column suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab tabsize= suppress-blank-empty recursive no-dereference new-file unidirectional-new-file ignore-file-name-case exclude= exclude-from< starting-file= ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= text strip-trailing-cr minimal speed-large-files color? from-file< to-file<",
+                "normal brief report-identical-files context? unified? ed rcs side-by-side width= left-column \
+            suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab tabsize= \
+            suppress-blank-empty recursive no-dereference new-file unidirectional-new-file ignore-file-name-case \
+            exclude= exclude-from< starting-file= ignore-case ignore-tab-expansion ignore-trailing-space \
+            ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= text \
+            strip-trailing-cr minimal speed-large-files color? from-file< to-file<",
             ),
             "X",
         ),
@@ -372,7 +413,8 @@ pub(super) const COMMANDS: &[Command] = &[
             Files,
             "bchiklLNnpPrsv0",
             "eF",
-            "brief mime mime-type mime-encoding no-dereference extension keep-going raw print0 separator= exclude= no-pad",
+            "brief mime mime-type mime-encoding no-dereference extension keep-going raw print0 separator= \
+            exclude= no-pad",
         ),
         "C compile m magic-file z Z f files-from uncompress S",
     )),
@@ -380,20 +422,26 @@ pub(super) const COMMANDS: &[Command] = &[
         row(
             "tree",
             Files,
-            "adfhilpsugDFrtcvnACSqNJXQxU",
+            "adfhipsugDFrtcvnACSqNJXQxU",
             "LPIT",
-            "dirsfirst filesfirst noreport charset= filelimit= timefmt= prune gitignore inodes device si du sort= matchdirs ignore-case metafirst version help",
+            "dirsfirst filesfirst noreport charset= filelimit= timefmt= prune gitignore inodes device si du sort= \
+            matchdirs ignore-case metafirst version help",
         ),
         "o R output l",
     ),
-    without(
+    mildly(
         reads(
             row(
                 "grep egrep fgrep",
                 Pattern,
                 "abcEFGhHiIlLnoPqrsTUvVwxyzZ0123456789",
                 "ABCdDm",
-                "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match version max-count= byte-offset line-number line-buffered with-filename no-filename label= only-matching quiet silent binary-files= text directories= devices= recursive include= exclude= exclude-from< exclude-dir= files-without-match files-with-matches count initial-tab null before-context= after-context= context= color? colour? binary regexp: file<:",
+                "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case word-regexp \
+            line-regexp null-data no-messages invert-match version max-count= byte-offset line-number \
+            line-buffered with-filename no-filename label= only-matching quiet silent binary-files= text \
+            directories= devices= recursive include= exclude= exclude-from< exclude-dir= files-without-match \
+            files-with-matches count initial-tab null before-context= after-context= context= color? colour? \
+            binary regexp: file<:",
             ),
             "f",
         ),
@@ -404,9 +452,18 @@ pub(super) const COMMANDS: &[Command] = &[
             row(
                 "rg",
                 Pattern,
-                "abcFhHiIlLnNopPqsSUuvVwx0.",
+                "abcFhHiIlnNopPqsSUuvVwx0.",
                 "ABCdEgjmMrtT",
-                "after-context= before-context= context= case-sensitive ignore-case smart-case color= colors= column count count-matches crlf debug dfa-size-limit= encoding= engine= files files-with-matches files-without-match fixed-strings glob= iglob= glob-case-insensitive heading no-heading hidden no-config no-ignore no-ignore-vcs no-ignore-parent no-ignore-global no-ignore-dot include-zero invert-match json line-buffered line-number no-line-number line-regexp max-columns= max-columns-preview max-count= max-depth= maxdepth= max-filesize= multiline multiline-dotall no-filename with-filename no-messages null null-data one-file-system only-matching passthru path-separator= pcre2 pretty quiet regex-size-limit= replace= sort= sortr= stats text threads= trim type= type-not= type-list unicode no-unicode unrestricted vimgrep word-regexp regexp: file<: version binary context-separator= stop-on-nonmatch",
+                "after-context= before-context= context= case-sensitive ignore-case smart-case color= colors= column \
+            count count-matches crlf debug dfa-size-limit= encoding= engine= files files-with-matches \
+            files-without-match fixed-strings glob= iglob= glob-case-insensitive heading no-heading hidden \
+            no-config no-ignore no-ignore-vcs no-ignore-parent no-ignore-global no-ignore-dot include-zero \
+            invert-match json line-buffered line-number no-line-number line-regexp max-columns= \
+            max-columns-preview max-count= max-depth= maxdepth= max-filesize= multiline multiline-dotall \
+            no-filename with-filename no-messages null null-data one-file-system only-matching passthru \
+            path-separator= pcre2 pretty quiet regex-size-limit= replace= sort= sortr= stats text threads= trim \
+            type= type-not= type-list unicode no-unicode unrestricted vimgrep word-regexp regexp: file<: version \
+            binary context-separator= stop-on-nonmatch",
             ),
             "f",
         ),
@@ -418,7 +475,10 @@ pub(super) const COMMANDS: &[Command] = &[
             Pattern,
             "HIusigFap0q1V",
             "deEtScjo",
-            "hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob regex fixed-strings absolute-path full-path max-depth= min-depth= exact-depth= exclude= prune type= extension= size= changed-within= changed-before= owner= color= threads= max-results= strip-cwd-prefix one-file-system print0 quiet show-errors and=",
+            "hidden no-ignore no-ignore-vcs unrestricted case-sensitive ignore-case glob regex fixed-strings \
+            absolute-path full-path max-depth= min-depth= exact-depth= exclude= prune type= extension= size= \
+            changed-within= changed-before= owner= color= threads= max-results= strip-cwd-prefix one-file-system \
+            print0 quiet show-errors and=",
         ),
         "x X L C l exec exec-batch follow search-path base-directory list-details ignore-file gen-completions",
     )),
@@ -428,7 +488,8 @@ pub(super) const COMMANDS: &[Command] = &[
             Sed,
             "nErsuz",
             "l",
-            "quiet silent regexp-extended separate unbuffered null-data posix debug line-length= expression: sandbox",
+            "quiet silent regexp-extended separate unbuffered null-data posix debug line-length= expression: \
+            sandbox",
         ),
         "i f in-place file w follow-symlinks",
     ),
@@ -448,15 +509,17 @@ pub(super) const COMMANDS: &[Command] = &[
             Jq,
             "cCMSsRrejna",
             "",
-            "compact-output null-input exit-status slurp raw-input raw-output raw-output0 join-output ascii-output color-output monochrome-output tab indent= sort-keys stream seq unbuffered version",
+            "compact-output null-input exit-status slurp raw-input raw-output raw-output0 join-output \
+            ascii-output color-output monochrome-output tab indent= sort-keys stream seq unbuffered version",
         ),
         "f L from-file slurpfile rawfile args jsonargs arg argjson",
     ),
 ];
 
 impl Command {
+    /// Whether a file whose name reads as an option could make it write or run something.
     pub(super) fn has_dangers(&self) -> bool {
-        !self.dangers.is_empty()
+        !self.dangers.is_empty() && !self.mild
     }
 
     /// An option `--TEXT`, whole or abbreviated without doubt.

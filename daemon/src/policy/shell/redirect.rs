@@ -3,6 +3,7 @@
 use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, ProcessSubstitutionKind, RedirectList};
 
 use super::arg::{Arg, Stream};
+use super::place::Spot;
 use super::scope::Scope;
 use super::walk::Walker;
 use super::{destructive, place};
@@ -63,6 +64,7 @@ impl Walker<'_> {
         match kind {
             IoFileRedirectKind::Read => {
                 scope.stdin = None;
+                self.reads.extend(scope.cwd.spots(&name.text).iter().map(Spot::path));
                 place::concern(&name, &scope.cwd, self.fact)
             }
             IoFileRedirectKind::DuplicateInput | IoFileRedirectKind::DuplicateOutput if is_descriptor(&name) => None,

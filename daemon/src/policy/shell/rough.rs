@@ -9,6 +9,8 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     let mut reader = Reader::default();
     let mut chars = text.chars().peekable();
     let mut quote = None;
+    // Quotes around the command substitutions that are open.
+    let mut outer = Vec::new();
     while let Some(c) = chars.next() {
         if reader.commands.len() >= LIMIT {
             break;
@@ -20,6 +22,15 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
                 reader.word.get_or_insert_default();
             }
             (Some('\''), c) => reader.push(c),
+            (_, '$') if chars.peek() == Some(&'(') && outer.len() < LIMIT => {
+                chars.next();
+                outer.push(quote.take());
+                reader.end_command();
+            }
+            (None, ')') => {
+                reader.end_command();
+                quote = outer.pop().flatten();
+            }
             (_, '\\') => {
                 if let Some(next) = chars.next().filter(|next| *next != '\n') {
                     reader.push(next);
@@ -27,7 +38,7 @@ pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
             }
             (Some(_), c) => reader.push(c),
             (None, ' ' | '\t') => reader.end_word(),
-            (None, '\n' | ';' | '&' | '|' | '(' | ')' | '`' | '<' | '>') => reader.end_command(),
+            (None, '\n' | ';' | '&' | '|' | '(' | '`' | '<' | '>') => reader.end_command(),
             (None, '{' | '}')
                 if reader.word.is_none() && chars.peek().is_none_or(|next| next.is_whitespace() || *next == ';') =>
             {

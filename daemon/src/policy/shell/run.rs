@@ -15,7 +15,8 @@ impl Walker<'_> {
     /// Judges one command whose words are expanded. Returns the guess of what it prints.
     pub(super) fn run(&mut self, args: Vec<Arg>, mut extras: Vec<String>, scope: &mut Scope) -> Option<Stream> {
         let first = args.first()?;
-        if !self.count_command() {
+        let bytes = args.iter().map(|arg| arg.text.len() + size_of::<Arg>()).sum();
+        if !self.count_command() || !self.count_text(bytes) {
             return None;
         }
         let name = base_name(&first.text).to_owned();
@@ -40,11 +41,21 @@ impl Walker<'_> {
             extras,
             parent: self.parent,
             operands,
+            files: Vec::new(),
         });
         let outer = self.parent.replace(at);
+        let before = scope.cwd.clone();
         let (standing, output) = self.act(&name, &args, scope);
         self.parent = outer;
         if let Some(part) = self.parts.get_mut(at) {
+            if standing == Standing::Harmless {
+                let files = readonly::files(&args, scope, self.fact);
+                part.files = files
+                    .iter()
+                    .flat_map(|file| before.spots(&file.text))
+                    .map(|spot| spot.path())
+                    .collect();
+            }
             part.standing = standing;
         }
         output

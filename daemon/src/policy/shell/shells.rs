@@ -42,16 +42,23 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
             )
         }
         "watch" => {
-            let options = Options::read(args, "nq", &["interval"]);
+            let options = Options::leading(args, "nq", &["interval"]);
             asks(
                 "`watch` runs a command again and again.",
                 vec![script(&joined_refs(&options.operands))],
             )
         }
         "flock" => {
-            let options = Options::read(args, "wEc", &["timeout", "command", "conflict-exit-code"]);
-            let text = options.value("c").or_else(|| options.value("command")).map(script);
-            let command = options.operands.get(1..).filter(|words| !words.is_empty());
+            let options = Options::leading(args, "wE", &["timeout", "conflict-exit-code"]);
+            let (flag, words) = options.operands.get(1..).and_then(|words| words.split_first()).unzip();
+            let text = flag
+                .filter(|flag| matches!(flag.text.as_str(), "-c" | "--command"))
+                .and_then(|_| words?.first());
+            let text = text.map(|text| script(&text.text));
+            let command = options
+                .operands
+                .get(1..)
+                .filter(|words| text.is_none() && !words.is_empty());
             let command = command.map(|words| Inner::Command(words.iter().map(|arg| (*arg).clone()).collect()));
             asks("`flock` runs a command.", text.into_iter().chain(command).collect())
         }

@@ -31,6 +31,9 @@ impl Walker<'_> {
             self.item(item, &mut args, &mut extras, scope);
         }
         let output = if args.is_empty() {
+            if !self.count_command() {
+                return None;
+            }
             for assignment in assignments {
                 self.assign(assignment, scope);
             }
@@ -61,6 +64,9 @@ impl Walker<'_> {
         match item {
             CommandPrefixOrSuffixItem::IoRedirect(redirect) => extras.extend(self.redirect(redirect, scope)),
             CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
+                if !self.count_text(word.value.len()) {
+                    return;
+                }
                 args.extend(self.expand_word(&word.value, scope));
             }
             CommandPrefixOrSuffixItem::ProcessSubstitution(kind, subshell) => {

@@ -4,6 +4,7 @@
 //! Only a closed list of syntax runs unasked; everything else is walked all the same, because the guard has to see what
 //! it would run.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use brush_parser::ast::{
@@ -25,6 +26,8 @@ const INTERPRETATION_LIMIT: usize = 16;
 const NESTING_LIMIT: usize = 40;
 /// Simple commands judged, each run of a loop's body counted; more ask.
 const COMMAND_LIMIT: usize = 1_000;
+/// Bytes of scripts and words judged, expansions included: a short line can double a value again and again.
+const TEXT_BUDGET: usize = 2 * 1024 * 1024;
 /// Reasons kept: a person reads the first few.
 const REASON_LIMIT: usize = 32;
 
@@ -37,6 +40,8 @@ pub(super) struct Walker<'a> {
     pub asks: Vec<String>,
     /// Why the guard stops it.
     pub blocks: Vec<String>,
+    /// Files that redirections read.
+    pub reads: Vec<PathBuf>,
     /// Why the guard could not see all of it.
     pub unseen: Option<String>,
     /// The part whose words made the commands that are walked now.
@@ -45,6 +50,7 @@ pub(super) struct Walker<'a> {
     interpretations: usize,
     nesting: usize,
     commands: usize,
+    text: usize,
 }
 
 impl<'a> Walker<'a> {
@@ -54,12 +60,14 @@ impl<'a> Walker<'a> {
             parts: Vec::new(),
             asks: Vec::new(),
             blocks: Vec::new(),
+            reads: Vec::new(),
             unseen: None,
             parent: None,
             calls: CallGraph::default(),
             interpretations: 0,
             nesting: 0,
             commands: 0,
+            text: 0,
         }
     }
 
@@ -95,10 +103,22 @@ impl<'a> Walker<'a> {
         self.commands <= COMMAND_LIMIT
     }
 
+    /// Counts text that is judged; false when no more is.
+    pub(super) fn count_text(&mut self, bytes: usize) -> bool {
+        self.text = self.text.saturating_add(bytes);
+        if self.text > TEXT_BUDGET {
+            self.lose_sight("It makes more text than can be judged.");
+        }
+        self.text <= TEXT_BUDGET
+    }
+
     /// Walks a script: the line itself, or one found inside it. Returns the guess of what it prints.
     pub(super) fn script(&mut self, text: &str, scope: &mut Scope) -> Option<Stream> {
         if self.interpretations >= INTERPRETATION_LIMIT {
             self.lose_sight("It nests scripts more deeply than can be judged.");
+            return None;
+        }
+        if !self.count_text(text.len()) {
             return None;
         }
         self.interpretations += 1;
@@ -119,10 +139,14 @@ impl<'a> Walker<'a> {
         output
     }
 
-    /// What cannot be parsed may still run in part: bash executes the lines before an error.
+    /// What cannot be parsed may still run in part: bash executes the lines before an error. A piece the grammar cut
+    /// out wrongly is read with all that is around it.
     fn read_roughly(&mut self, text: &str, problem: &Unreadable, scope: &Scope) {
+        let first = self.unseen.is_none();
         self.lose_sight(&format!("The command cannot be judged: {problem}."));
-        for words in rough::commands(text) {
+        let around = self.fact.text.clone();
+        let whole = (first && text != around).then_some(around);
+        for words in whole.as_deref().into_iter().chain([text]).flat_map(rough::commands) {
             let args = words
                 .into_iter()
                 .map(|word| Arg {
@@ -226,6 +250,9 @@ impl<'a> Walker<'a> {
     pub(super) fn compound(&mut self, compound: &CompoundCommand, scope: &mut Scope) -> Option<Stream> {
         if self.nesting >= NESTING_LIMIT {
             self.lose_sight("It nests commands more deeply than can be judged.");
+            return None;
+        }
+        if !self.count_command() {
             return None;
         }
         self.nesting += 1;

@@ -1,6 +1,10 @@
 //! Whole judgements: the recorded abuse cases, cases of our own, the order of rules and modes, random input.
 
 mod abuse;
+mod order;
+mod own;
+mod random;
+mod rules;
 
 use std::path::{Path, PathBuf};
 

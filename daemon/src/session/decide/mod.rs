@@ -4,6 +4,7 @@
 //! before.
 
 mod acting;
+mod asking;
 mod calling;
 mod stopping;
 
@@ -59,7 +60,7 @@ impl Plan<'_> {
     fn decide(&mut self, input: Input) {
         match input {
             Input::Send(send) => self.accept(send),
-            Input::CancelInput { input_id, by } => self.cancel_input(input_id, by),
+            Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
             Input::ResumeQueue { by } => {
                 if self.state.held {
                     self.emit(QueueResumed { by });
@@ -163,11 +164,8 @@ impl Plan<'_> {
             None => {}
             Some(Stage::Calling { .. }) => self.cut_reply(outcome, by),
             Some(Stage::Acting) => self.stop_calls(outcome, by),
-            Some(Stage::Stopping { outcome, hard, .. }) => {
-                if !hard {
-                    self.request_interrupt(outcome, true, by);
-                }
-            }
+            Some(Stage::Stopping { outcome, hard: false, .. }) => self.request_interrupt(outcome, true, by),
+            Some(Stage::Stopping { hard: true, .. }) => {}
         }
     }
 

@@ -148,18 +148,7 @@ impl ModelCall {
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
         let inspected = tool.inspect(arguments, place).await.map_err(|error| error.to_string())?;
-        Ok(Inspected {
-            facts: inspected.facts,
-            action: protocol::event::Action {
-                command: inspected.action.command,
-                parts: Vec::new(),
-                diff: inspected.action.diff,
-                path: inspected.action.path,
-                host: inspected.action.host,
-            },
-            digest: inspected.digest,
-            writes: inspected.writes,
-        })
+        Ok(inspected.into())
     }
 }
 

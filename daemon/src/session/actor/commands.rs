@@ -1,0 +1,213 @@
+//! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
+
+use super::{Actor, Next, Patience, Refused, fault};
+use crate::session::details::Parked;
+use crate::policy::{self, Facts, Policy};
+use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
+use crate::session::input::{Answer, Input, Send};
+use crate::session::known::known;
+use crate::session::state::MAX_WAITING;
+use protocol::event::{Envelope, Event};
+use protocol::method::{Answered, Interrupted, Sent};
+use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Actor {
+    pub(super) async fn take(&mut self, message: Message) -> Next {
+        match message {
+            Message::Send(send, reply) => {
+                let answer = self.send(*send).await;
+                Self::reply(reply, answer)
+            }
+            Message::CancelInput(input_id, by, reply) => {
+                let answer = match self.state.waiting(&input_id) {
+                    Some(_) => self.command(Input::Cancel { input_id, by }).await.map(drop),
+                    None => Err(Refused::Busy(not_waiting(&input_id))),
+                };
+                Self::reply(reply, answer)
+            }
+            Message::ResumeQueue(by, reply) => {
+                let answer = self.command(Input::ResumeQueue { by }).await.map(drop);
+                Self::reply(reply, answer)
+            }
+            Message::Interrupt(turn, by, reply) => {
+                let answer = self.interrupt(turn, by).await;
+                Self::reply(reply, answer)
+            }
+            Message::Look(approval, reply) => {
+                let asked = self.look(&approval);
+                Self::reply(reply, asked)
+            }
+            Message::Answer(answer, reply) => {
+                let answer = self.answer(*answer).await;
+                Self::reply(reply, answer)
+            }
+            Message::Change(changed, reply) => {
+                let answer = self.commit(Input::Change(changed), Patience::Command).await.map(drop);
+                Self::reply(reply, answer)
+            }
+            Message::Refresh(environment, by) => self.refresh(environment, by).await,
+            Message::ResumeTurn(reply) => {
+                let answer = self.unpark().await;
+                Self::reply(reply, answer)
+            }
+            Message::Close(reply) => {
+                self.mailbox.close();
+                self.runner.shutdown().await;
+                let _ = reply.send(Ok(()));
+                Next::End
+            }
+        }
+    }
+
+    fn reply<T>(reply: Reply<T>, answer: Result<T, Refused>) -> Next {
+        let (answer, next) = match answer {
+            Ok(answer) => (Ok(answer), Next::Go),
+            Err(Refused::Busy(error)) => (Err(error), Next::Go),
+            Err(Refused::Broken(error)) => (Err(error), Next::End),
+        };
+        // A client that is gone does not hear the answer; what it asked for stands.
+        let _ = reply.send(answer);
+        next
+    }
+
+    async fn send(&mut self, send: Send) -> Result<Sent, Refused> {
+        if let Some(sent) = self.known(&send).await? {
+            return Ok(sent);
+        }
+        if self.state.queue.len() + self.state.steers.len() >= MAX_WAITING {
+            let error = RpcError::new(ErrorKind::QueueFull, format!("{MAX_WAITING} inputs wait already"))
+                .hint("wait for the turn to end, or cancel some: agentctl queue list");
+            return Err(Refused::Busy(error));
+        }
+        let input_id = send.input_id.clone();
+        self.command(Input::Send(send)).await?;
+        let accepted = self.ring.iter().rev().find_map(|envelope| match envelope.event() {
+            Some(Event::InputAccepted(accepted)) if accepted.input_id == input_id => Some((envelope.seq, accepted.disposition)),
+            _ => None,
+        });
+        let Some((seq, disposition)) = accepted else { return Err(Refused::Busy(fault("the input left no event"))) };
+        let turn = self.state.turn.as_ref().filter(|turn| turn.inputs.contains(&input_id));
+        let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
+        let turn = turn.or(self.state.turn.as_ref().filter(|_| steered)).map(|turn| turn.id.clone());
+        Ok(Sent { input_id, seq, disposition, turn })
+    }
+
+    /// The recorded answer to an input that is known already.
+    async fn known(&self, send: &Send) -> Result<Option<Sent>, Refused> {
+        let known = known(&self.deps.log, self.key, &self.state, &send.input_id).await.map_err(Refused::Busy)?;
+        let Some((accepted, sent)) = known else { return Ok(None) };
+        if accepted.content != send.content {
+            let error = RpcError::new(ErrorKind::InputConflict, format!("input {} is known with another content", send.input_id))
+                .hint("use a new input_id");
+            return Err(Refused::Busy(error));
+        }
+        Ok(Some(sent))
+    }
+
+    async fn interrupt(&mut self, turn: Option<TurnId>, by: By) -> Result<Interrupted, Refused> {
+        let running = self.state.turn.as_ref().map(|turn| turn.id.clone());
+        let named = turn.clone().or_else(|| running.clone());
+        if named.is_none() || named != running {
+            return Ok(Interrupted { interrupted: false, turn, outcome: self.state.outcome });
+        }
+        self.command(Input::Interrupt { turn, by }).await?;
+        Ok(Interrupted { interrupted: true, turn: running, outcome: None })
+    }
+
+    async fn answer(&mut self, request: AnswerRequest) -> Result<Answered, Refused> {
+        let Some((recorded, _)) = self.details.approvals.get(&request.id).cloned() else {
+            let error = RpcError::new(ErrorKind::AlreadyResolved, format!("approval {} is settled already", request.id));
+            return Err(Refused::Busy(error));
+        };
+        if recorded.digest != request.digest {
+            let error = RpcError::new(ErrorKind::DigestMismatch, "the answer is for another request than the one that waits")
+                .hint("read the request again and answer that");
+            return Err(Refused::Busy(error));
+        }
+        if !recorded.choices.contains(&request.decision) {
+            let error = RpcError::new(ErrorKind::InvalidParams, "this answer is not among the choices of the request")
+                .with("choices", &recorded.choices);
+            return Err(Refused::Busy(error));
+        }
+        let edited = request.edited.map(Box::new);
+        let changed = edited.as_ref().map(|edited| edited.inspected.facts.clone());
+        let (id, decision) = (request.id.clone(), request.decision);
+        let answer = Answer {
+            approval: request.id,
+            decision,
+            feedback: request.feedback,
+            request: recorded,
+            edited,
+            by: request.by,
+        };
+        let events = self.command(Input::Answer(Box::new(answer))).await?;
+        let resolved = |envelope: &Arc<Envelope>| match envelope.event() {
+            Some(Event::ApprovalResolved(resolved)) if resolved.approval == id => Some((envelope.seq, resolved.decision)),
+            _ => None,
+        };
+        let session = self.session.clone();
+        match (events.iter().find_map(resolved), changed) {
+            (Some((seq, decision)), _) => Ok(Answered { session, decision, seq, id }),
+            (None, None) => Ok(Answered { session, decision: decision.into(), seq: self.state.seq, id }),
+            (None, Some(facts)) => Err(Refused::Busy(self.edit_refused(&facts))),
+        }
+    }
+
+    /// Why a call as a person changed it may not run.
+    fn edit_refused(&self, facts: &Facts) -> RpcError {
+        let set = self.rules();
+        let grants = &self.state.grants;
+        let policy = Policy { mode: self.state.mode(), rules: &set.rules, grants, builtin_allow: set.builtin_allow };
+        let verdict = policy::judge(facts, &policy);
+        RpcError::new(ErrorKind::EditRefused, format!("the changed call may not run: {}", verdict.reason))
+            .hint("the request still waits: answer it as it is, or change it otherwise")
+            .with("verdict", verdict.decision)
+    }
+
+    /// The call an approval is about.
+    fn look(&mut self, approval: &ApprovalId) -> Result<Asked, Refused> {
+        let resolved = || Refused::Busy(RpcError::new(ErrorKind::AlreadyResolved, format!("approval {approval} is settled already")));
+        let (request, _) = self.details.approvals.get(approval).ok_or_else(resolved)?;
+        let call = request.call.as_ref().and_then(|call| self.details.calls.get(call)).cloned();
+        let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
+        let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
+            return Err(Refused::Busy(RpcError::new(ErrorKind::InvalidParams, "the request is about no call that could be changed")));
+        };
+        let place = self.place().map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
+        Ok(Asked { tool, place, arguments: call.arguments })
+    }
+
+    /// A client's environment is taken over between turns.
+    async fn refresh(&mut self, environment: BTreeMap<String, String>, by: By) -> Next {
+        let environment = (self.deps.environment)(&environment);
+        if environment == self.environment || self.state.turn.is_some() {
+            return Next::Go;
+        }
+        let next = self.settle(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await;
+        self.environment = environment;
+        self.place = None;
+        next
+    }
+
+    /// A turn of an earlier life goes on, once somebody acts on the session.
+    async fn unpark(&mut self) -> Result<(), Refused> {
+        if self.parked == Parked::Yes {
+            self.commit(Input::Restarted, Patience::Effect).await?;
+            self.parked = Parked::No;
+        }
+        Ok(())
+    }
+
+    async fn command(&mut self, input: Input) -> Result<Vec<Arc<Envelope>>, Refused> {
+        self.unpark().await?;
+        self.commit(input, Patience::Command).await
+    }
+}
+
+fn not_waiting(input_id: &InputId) -> RpcError {
+    RpcError::new(ErrorKind::InputNotFound, format!("no input {input_id} waits in this session"))
+        .hint("agentctl queue list shows what waits")
+}
+

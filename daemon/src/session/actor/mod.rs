@@ -1,0 +1,325 @@
+//! The owner of one session: one select, one match. For each input: decide, append, apply, publish, answer, reconcile; no other
+//! input is taken in between. It waits for its mailbox, its effects, its deadline and the log's answer, for nothing else.
+
+mod commands;
+mod work;
+
+use super::clock::SessionClock;
+use super::commit::{append, envelopes};
+use super::decide::{Draft, decide};
+use super::deps::Deps;
+use super::details::{Details, Parked, snapshot};
+use super::effect::model::ModelEnd;
+use super::handle::Message;
+use super::input::{Context, Input};
+use super::live::{Live, Presence, Publisher, extend_ring};
+use super::reconcile::{End, Runner};
+use super::state::{Stage, State};
+use super::wanted::{Due, Effect, deadline, wanted};
+use crate::config::RuleSet;
+use crate::context::history::History;
+use crate::log::{LogError, SessionKey};
+use crate::tool::Place;
+use protocol::event::{Envelope, ItemType};
+use protocol::frame::OpenType;
+use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// The owner of a session.
+pub(crate) struct Actor {
+    pub(crate) session: SessionId,
+    pub(crate) key: SessionKey,
+    pub(crate) deps: Arc<Deps>,
+    pub(crate) state: State,
+    pub(crate) details: Details,
+    pub(crate) clock: SessionClock,
+    pub(crate) opened: Instant,
+    pub(crate) parked: Parked,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) place: Option<Place>,
+    pub(crate) history: Option<History>,
+    pub(crate) ring: VecDeque<Arc<Envelope>>,
+    pub(crate) publisher: Publisher,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) runner: Runner,
+    pub(crate) mailbox: mpsc::Receiver<Message>,
+    /// Since when nobody who can answer is there.
+    pub(crate) alone_since: Option<Instant>,
+    /// Since when approvals wait.
+    pub(crate) asking_since: Option<Instant>,
+}
+
+/// Whether the actor goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Go,
+    End,
+}
+
+/// Why nothing was committed.
+enum Refused {
+    /// Nothing changed; the session goes on.
+    Busy(RpcError),
+    /// The log and the session may differ: the actor ends, and the next request reads the log again.
+    Broken(RpcError),
+}
+
+/// How long an append may wait for room in the log's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// A client can come again.
+    Command,
+    /// The end of an effect must not be lost.
+    Effect,
+}
+
+impl Actor {
+    /// Lives until it is idle for long, is closed, or cannot append.
+    pub(crate) async fn run(mut self) {
+        if self.begin().await == Next::Go {
+            self.live().await;
+        }
+        self.mailbox.close();
+        self.runner.shutdown().await;
+    }
+
+    async fn begin(&mut self) -> Next {
+        if self.parked == Parked::Yes {
+            return Next::Go;
+        }
+        match self.commit(Input::Restarted, Patience::Effect).await {
+            Ok(_) => {
+                self.reconcile();
+                Next::Go
+            }
+            Err(_) => Next::End,
+        }
+    }
+
+    async fn live(&mut self) {
+        let mut attached = self.presence.watch();
+        let mut answerers = self.deps.answerers.watch();
+        loop {
+            self.note_attendance();
+            let wake = self.wake();
+            let next = tokio::select! {
+                message = self.mailbox.recv() => match message {
+                    Some(message) => self.take(message).await,
+                    None => Next::End,
+                },
+                (_, end) = self.runner.next() => self.ended(end).await,
+                _ = attached.changed() => Next::Go,
+                _ = answerers.changed() => Next::Go,
+                () = sleep_until(wake) => self.on_time().await,
+            };
+            if next == Next::End {
+                return;
+            }
+            self.reconcile();
+        }
+    }
+
+    /// When to wake without being asked.
+    fn wake(&self) -> Option<Instant> {
+        if self.parked == Parked::Yes {
+            return Some(self.opened + self.deps.tuning.passivate_after);
+        }
+        let due = deadline(&self.state).map(|(at, due)| {
+            let at = self.clock.instant(at);
+            if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
+        });
+        let idle = self.state.turn.is_none().then(|| Instant::now() + self.deps.tuning.passivate_after);
+        due.into_iter().chain(self.unattended_at()).chain(idle).min()
+    }
+
+    /// When the unattended policy decides.
+    fn unattended_at(&self) -> Option<Instant> {
+        let unattended = self.state.turn.as_ref()?.unattended;
+        if unattended.policy == UnattendedPolicy::Wait {
+            return None;
+        }
+        let patience = Duration::from_millis(unattended.after_ms.unwrap_or(Unattended::DEFAULT_AFTER_MS));
+        Some(self.asking_since?.max(self.alone_since?) + patience)
+    }
+
+    fn note_attendance(&mut self) {
+        let now = Instant::now();
+        let attended = self.presence.can_answer() || self.deps.answerers.can_answer();
+        self.alone_since = if attended { None } else { self.alone_since.or(Some(now)) };
+        let asking = self.state.pending().next().is_some();
+        self.asking_since = if asking { self.asking_since.or(Some(now)) } else { None };
+    }
+
+    async fn on_time(&mut self) -> Next {
+        if self.state.turn.is_none() || self.parked == Parked::Yes {
+            return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
+        }
+        let input = match self.unattended_at() {
+            Some(at) if at <= Instant::now() => Input::Unattended,
+            _ => Input::Deadline,
+        };
+        self.settle(input, Patience::Effect).await
+    }
+
+    /// Commits an input nobody waits for.
+    async fn settle(&mut self, input: Input, patience: Patience) -> Next {
+        match self.commit(input, patience).await {
+            Ok(_) | Err(Refused::Busy(_)) => Next::Go,
+            Err(Refused::Broken(_)) => Next::End,
+        }
+    }
+
+    async fn ended(&mut self, end: End) -> Next {
+        let input = match end {
+            End::Tool(end) => Input::ToolEnded(end),
+            End::Model(end) => {
+                let ModelEnd { result, history } = *end;
+                self.history = Some(history);
+                match result {
+                    Ok(replied) => Input::ModelReplied(Box::new(replied)),
+                    Err(failed) => Input::ModelFailed(Box::new(failed)),
+                }
+            }
+        };
+        self.settle(input, Patience::Effect).await
+    }
+
+    /// Decides, appends, applies, publishes.
+    async fn commit(&mut self, input: Input, patience: Patience) -> Result<Vec<Arc<Envelope>>, Refused> {
+        let at = self.clock.now().max(self.state.at);
+        let drafts = self.decide(at, input);
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut after = self.state.clone();
+        for draft in &drafts {
+            after.apply(after.seq.next(), at, &draft.event);
+        }
+        let append = append(self.key, &self.state, &after, &drafts, at).map_err(|error| {
+            tracing::error!(%error, "an event cannot be written as JSON");
+            Refused::Busy(fault("an event cannot be written"))
+        })?;
+        let log = &self.deps.log;
+        let appended = match patience {
+            Patience::Command => log.append(append.clone()).await,
+            Patience::Effect => log.append_when_free(append.clone()).await,
+        };
+        let appended = appended.map_err(|error| match error {
+            LogError::Busy => Refused::Busy(super::handle::busy()),
+            LogError::NameTaken => Refused::Busy(name_taken()),
+            other => {
+                tracing::error!(session = %self.session, error = %other, "an append failed; the session is read anew");
+                Refused::Broken(storage(&other))
+            }
+        })?;
+        self.state = after;
+        for draft in &drafts {
+            self.details.note(at, &draft.event);
+        }
+        self.details.prune(&self.state);
+        if self.state.turn.is_none() {
+            self.history = None;
+        }
+        let events = envelopes(append, appended);
+        extend_ring(&mut self.ring, events.iter().cloned());
+        self.publish();
+        Ok(events)
+    }
+
+    fn decide(&self, at: Time, input: Input) -> Vec<Draft> {
+        let set = self.rules();
+        let context = Context {
+            at,
+            new_id: &|| uuid::Uuid::now_v7().to_string(),
+            jitter: jitter(),
+            retries: self.deps.tuning.retries,
+            rules: &set.rules,
+            builtin_allow: set.builtin_allow,
+            shown: self.shown(),
+            announce: self.deps.models.announce(self.state.settings.model.as_deref()),
+        };
+        decide(&self.state, &context, input)
+    }
+
+    /// The rules that hold for the session's project.
+    fn rules(&self) -> RuleSet {
+        let set = self.deps.rules.now();
+        let root = Path::new(&self.state.root);
+        RuleSet { rules: set.rules.iter().filter_map(|rule| rule.bind(root)).collect(), builtin_allow: set.builtin_allow }
+    }
+
+    /// What the running model call has shown, for a decision that cuts it.
+    fn shown(&self) -> Vec<(usize, ItemType, String)> {
+        let Some(turn) = &self.state.turn else { return Vec::new() };
+        let Some(feed) = self.runner.feed(&Effect::Model(turn.model_key())) else { return Vec::new() };
+        let text = |(index, item_type, text)| match item_type {
+            OpenType::Text => Some((index, ItemType::Text, text)),
+            OpenType::Reasoning => Some((index, ItemType::Reasoning, text)),
+            OpenType::Refusal => Some((index, ItemType::Refusal, text)),
+            OpenType::Opaque | OpenType::Call => None,
+        };
+        feed.shown().into_iter().filter_map(text).collect()
+    }
+
+    pub(crate) fn publish(&self) {
+        let wanted = wanted(&self.state);
+        let feeds = wanted.keys().filter_map(|effect| self.runner.feed(effect)).cloned().collect();
+        self.publisher.publish(Live {
+            head: self.state.seq,
+            ring: Arc::new(self.ring.clone()),
+            feeds,
+            snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
+        });
+    }
+}
+
+/// Between 0 and 1.
+fn jitter() -> f64 {
+    let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
+    #[expect(clippy::cast_precision_loss, reason = "jitter needs no precision")]
+    let jitter = (random >> 11) as f64 / (1_u64 << 53) as f64;
+    jitter
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) fn fault(what: &str) -> RpcError {
+    RpcError::new(ErrorKind::Internal, what)
+}
+
+fn name_taken() -> RpcError {
+    RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another name, or rename that session")
+}
+
+/// What a client is told when the log failed.
+pub(crate) fn storage(error: &LogError) -> RpcError {
+    let told = RpcError::new(ErrorKind::StorageFailed, format!("the session cannot be written: {error}"));
+    match error.hint() {
+        Some(hint) => told.hint(hint),
+        None => told.hint("try again; the daemon's log has the detail"),
+    }
+}
+
+/// The live view's first value.
+pub(crate) fn first_live(state: &State, session: &SessionId, details: &Details, parked: Parked) -> Live {
+    let snapshot = Arc::new(snapshot(session, state, details, parked));
+    Live { head: state.seq, ring: Arc::default(), feeds: Vec::new(), snapshot }
+}
+
+/// Whether an opened session waits for somebody, rather than going on by itself.
+pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
+    let open = state.turn.as_ref().is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
+    let old = age > deps.tuning.park_after || deps.tuning.resume == super::deps::Resume::Off;
+    if open && old { Parked::Yes } else { Parked::No }
+}
+

@@ -1,0 +1,107 @@
+//! Making what runs equal to what the state wants: starting model and tool calls with all they need.
+
+use super::Actor;
+use crate::context::assemble::Audience;
+use crate::session::details::Parked;
+use crate::session::effect::model::ModelCall;
+use crate::session::effect::tool::{Arguments, ToolCall};
+use crate::session::live::Feed;
+use crate::session::reconcile::End;
+use crate::session::wanted::{Effect, wanted};
+use crate::target::{Target, TargetSpec, is_personal};
+use crate::tool::{Place, ReadSet, judged_part};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+impl Actor {
+    /// Makes what runs equal to what is wanted.
+    pub(super) fn reconcile(&mut self) {
+        if self.parked == Parked::Yes {
+            return;
+        }
+        let wanted = wanted(&self.state);
+        let fresh = self.runner.adjust(&wanted);
+        if fresh.is_empty() {
+            return;
+        }
+        for effect in fresh {
+            let feed = Feed::new(self.publisher.clone());
+            match &effect {
+                Effect::Model(_) => self.start_model(effect, feed),
+                Effect::Tool(_) => self.start_tool(effect, feed),
+            }
+        }
+        debug_assert_eq!(self.runner.running(), wanted.into_keys().collect(), "what runs is what is wanted");
+        self.publish();
+    }
+
+    fn start_model(&mut self, effect: Effect, feed: Arc<Feed>) {
+        let (Effect::Model(key), Some(turn)) = (&effect, &self.state.turn) else { return };
+        let interactive = turn.interactive;
+        let call = ModelCall {
+            key: key.clone(),
+            profile: self.state.settings.model.clone(),
+            models: Arc::clone(&self.deps.models),
+            log: self.deps.log.clone(),
+            session: self.key,
+            history: self.history.take().unwrap_or_default(),
+            tools: Arc::clone(&self.deps.tools),
+            turn_started_at: turn.started_at,
+            place: self.place(),
+            cwd: self.state.cwd.clone(),
+            root: self.state.root.clone(),
+            audience: if interactive { Audience::Person } else { Audience::Nobody },
+            feed: Arc::clone(&feed),
+        };
+        self.runner.start(effect, feed, |_| async move { End::Model(Box::new(call.run().await)) });
+    }
+
+    fn start_tool(&mut self, effect: Effect, feed: Arc<Feed>) {
+        let Effect::Tool(call) = &effect else { return };
+        let Some(mut requested) = self.details.calls.get(call).cloned() else { return };
+        let approved = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.approval.is_some());
+        let edited = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.edited.is_some());
+        if !approved {
+            // Nobody saw the contents, so an earlier call of the same reply may change them.
+            requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
+        }
+        let tool = self.deps.tools.iter().find(|tool| tool.spec().name == requested.tool).cloned();
+        let place = self.place().and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
+        let shown = Arc::clone(&feed);
+        let arguments = if edited { Arguments::Persons } else { Arguments::Models };
+        self.runner.start(effect, feed, move |stop| async move {
+            let call = ToolCall { requested, arguments, tool, place, guard, stop, log, session, feed: shown };
+            End::Tool(Box::new(call.run().await))
+        });
+    }
+
+    /// Where calls happen, opened when it is first needed.
+    pub(super) fn place(&mut self) -> Result<Place, String> {
+        if let Some(place) = &self.place {
+            return Ok(place.clone());
+        }
+        let target = Target::open(TargetSpec {
+            roots: vec![PathBuf::from(&self.state.root)],
+            cwd: PathBuf::from(&self.state.cwd),
+            environment: self.environment.clone(),
+            hidden: self.deps.hidden.clone(),
+        });
+        let target = target.map_err(|error| format!("root_gone: {error}"))?;
+        let read = ReadSet::default();
+        for (path, hash) in &self.state.read_files {
+            read.insert(path, hash);
+        }
+        let place = Place { target, read };
+        self.place = Some(place.clone());
+        Ok(place)
+    }
+}
+
+/// The place without what lets a command act as the person at the screen.
+fn impersonal(place: Place) -> Result<Place, String> {
+    let mut environment = place.target.environment().clone();
+    environment.retain(|name, _| !is_personal(name));
+    let target = place.target.with_environment(environment).map_err(|error| error.to_string())?;
+    Ok(Place { target, read: place.read })
+}

@@ -1,0 +1,6 @@
+//! Commands as they really run: the built `agentd` as guard, real processes, real signals.
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+
+mod bash;
+mod processes;
+mod world;
