@@ -103,6 +103,7 @@ fn deps(
         log,
         tools: tool::all().into(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
+        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
         rules,
         guard,
         answerers,

@@ -1,6 +1,7 @@
 //! Every operation: its name, what it takes, what it answers. This one table gives the daemon its handlers' types, the client
 //! its calls and `agentctl schema` its text.
 
+use crate::config::{ConfigGetParams, ConfigSetParams, ConfigView};
 use crate::content::{Content, Usage};
 use crate::event::{Choice, Delivery, Denied, Disposition, InputOutcome, Reason, Resolution, TurnOutcome};
 use crate::frame::{ApprovalView, Frame, Phase, QueuedInput, Role, WatchedEvent};
@@ -8,6 +9,7 @@ use crate::ids::{ApprovalId, InputId, Pos, Seq, SessionId, TurnId};
 use crate::rule::{RuleAddParams, RuleListParams, RuleRemoveParams, RuleTestParams, RuleVerdict, RuleView};
 use crate::settings::{By, Limits, Mode, Unattended};
 use crate::time::Time;
+use crate::trust::{TrustGetParams, TrustSetParams, TrustView};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -107,6 +109,12 @@ methods! {
     Act "rule.remove" => RuleRemove(RuleRemoveParams) -> RuleView;
     /// Judges a command as a session in that directory would. Nothing runs.
     Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
+    /// The values in force and where each comes from.
+    Watch "config.get" => ConfigGet(ConfigGetParams) -> ConfigView;
+    /// Changes the user's file; it counts once the daemon starts again.
+    Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
+    Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
+    Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;
 }
 
 macro_rules! subscriptions {

@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod deny;
 pub(crate) mod interrupt;
@@ -20,6 +21,7 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod trust;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -74,10 +76,14 @@ commands! {
     Queue => queue,
     /// List, add, remove and try rules of what may run
     Rules => rules,
+    /// Let what a project's own file asks for count
+    Trust => trust,
     /// Name a session
     Rename => rename,
     /// Delete a session
     Rm => rm,
+    /// Show and change your configuration
+    Config => config,
     /// Start, stop and look after the daemon
     Daemon => daemon,
     /// Print the JSON Schema of the protocol

@@ -3,6 +3,7 @@
 
 mod approval;
 mod client;
+mod config;
 mod connection;
 mod daemon;
 mod drain;
@@ -16,6 +17,7 @@ mod register;
 mod rule;
 mod session;
 mod subscription;
+mod trust;
 mod turn;
 mod watch;
 

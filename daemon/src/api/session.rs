@@ -10,7 +10,7 @@ use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{ErrorKind, InputId, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{ErrorKind, InputId, Limits, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,14 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         return Err(RpcError::new(ErrorKind::InvalidParams, format!("{} is not a directory with an absolute path", params.cwd)));
     }
     let root = project_root(cwd).display().to_string();
+    let project = api.registry.deps().projects.load(Path::new(&root)).map_err(|error| error.told())?;
     let defaults = &api.defaults.settings;
+    let limits = project.max_steps.map_or(defaults.limits, |max_steps| Limits { max_steps });
     let settings = Settings {
-        model: params.model.or_else(|| defaults.model.clone()),
-        mode: params.mode.unwrap_or(defaults.mode),
-        unattended: params.unattended.unwrap_or(defaults.unattended),
-        limits: params.limits.unwrap_or(defaults.limits),
+        model: params.model.or(project.default_model).or_else(|| defaults.model.clone()),
+        mode: params.mode.or(project.mode).unwrap_or(defaults.mode),
+        unattended: params.unattended.or(project.unattended).unwrap_or(defaults.unattended),
+        limits: params.limits.unwrap_or(limits),
     };
     let at = Time::now();
     let environment = (api.registry.deps().environment)(&client.introduced().environment);

@@ -13,7 +13,7 @@ use toml::Spanned;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SessionDefaults, wording};
+use super::{Config, DaemonSettings, GlobalLimits, SessionDefaults, shown, wording};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -90,6 +90,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.session = session(path, text, written.session)?;
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
+    config.written = shown::of(text);
     Ok(config)
 }
 

@@ -125,8 +125,10 @@ impl State {
             Event::ToolStarted(started) => self.with_turn(|turn| turn.advance_call(&started.call, Progress::Running)),
             Event::ToolCompleted(completed) => self.finish_call(completed),
             Event::NoticeAdded(notice) => {
-                if notice.code == "model_choice" {
-                    self.announced = Some(notice.text.clone());
+                match notice.code.as_str() {
+                    "model_choice" => self.announced = Some(notice.text.clone()),
+                    "project_config" => self.project_notice = Some(notice.text.clone()),
+                    _ => {}
                 }
             }
             Event::ItemCompleted(_) => {}

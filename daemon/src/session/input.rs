@@ -172,6 +172,8 @@ pub(crate) struct Context<'a> {
     pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
+    /// What of the project's own file does not count.
+    pub(crate) project_notice: Option<String>,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

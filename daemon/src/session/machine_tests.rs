@@ -107,7 +107,7 @@ impl World {
             format!("a{}", count.get())
         };
         let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some("using demo".to_owned()) };
+            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, project_notice: None, shown, announce: Some("using demo".to_owned()) };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);

@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
     pub(crate) announced: Option<String>,
+    /// The last notice about what does not count of the project's own file.
+    pub(crate) project_notice: Option<String>,
 }
 
 /// An input that waits.

@@ -11,6 +11,7 @@ use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Actor {
@@ -81,6 +82,7 @@ impl Actor {
                 .hint("wait for the turn to end, or cancel some: agentctl queue list");
             return Err(Refused::Busy(error));
         }
+        self.refresh_project()?;
         let input_id = send.input_id.clone();
         self.command(Input::Send(send)).await?;
         let accepted = self.ring.iter().rev().find_map(|envelope| match envelope.event() {
@@ -92,6 +94,14 @@ impl Actor {
         let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
         let turn = turn.or(self.state.turn.as_ref().filter(|_| steered)).map(|turn| turn.id.clone());
         Ok(Sent { input_id, seq, disposition, turn })
+    }
+
+    /// Reads the project's file again: a session that lives is only ever narrowed by it.
+    fn refresh_project(&mut self) -> Result<(), Refused> {
+        let now = self.deps.projects.load(Path::new(&self.state.root));
+        let now = now.map_err(|error| Refused::Busy(error.told()))?;
+        self.project = self.project.narrowed_by(now);
+        Ok(())
     }
 
     /// The recorded answer to an input that is known already.

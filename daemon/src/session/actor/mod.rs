@@ -16,7 +16,7 @@ use super::live::{Live, Presence, Publisher, extend_ring};
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
-use crate::config::RuleSet;
+use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
 use crate::tool::Place;
@@ -42,6 +42,8 @@ pub(crate) struct Actor {
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) place: Option<Place>,
+    /// What the project's own file says; while the session lives it only narrows.
+    pub(crate) project: Project,
     pub(crate) history: Option<History>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
@@ -241,6 +243,7 @@ impl Actor {
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
+            project_notice: self.project.notice(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
@@ -250,7 +253,9 @@ impl Actor {
     fn rules(&self) -> RuleSet {
         let set = self.deps.rules.now();
         let root = Path::new(&self.state.root);
-        RuleSet { rules: set.rules.iter().filter_map(|rule| rule.bind(root)).collect(), builtin_allow: set.builtin_allow }
+        let own = set.rules.iter().filter_map(|rule| rule.bind(root));
+        let rules = own.chain(self.project.rules.iter().cloned()).collect();
+        RuleSet { rules, builtin_allow: set.builtin_allow }
     }
 
     /// What the running model call has shown, for a decision that cuts it.

@@ -247,6 +247,10 @@ impl Plan<'_> {
         if let Some(text) = text {
             self.emit(NoticeAdded { code: "model_choice".to_owned(), level: NoticeLevel::Info, text });
         }
+        let text = self.context.project_notice.clone().filter(|text| self.state.project_notice.as_ref() != Some(text));
+        if let Some(text) = text {
+            self.emit(NoticeAdded { code: "project_config".to_owned(), level: NoticeLevel::Warning, text });
+        }
     }
 
     fn start_step(&mut self, step: u32, attempt: u32) {
