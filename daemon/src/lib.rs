@@ -127,6 +127,8 @@ fn settings(config: &Config) -> protocol::Settings {
     protocol::Settings {
         model: None,
         mode: config.session.mode,
+        mode_until: None,
+        mode_after: None,
         unattended: config.session.unattended.unwrap_or_default(),
         limits: config.session.limits,
     }

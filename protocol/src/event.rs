@@ -105,6 +105,9 @@ events! {
         model: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        /// With `mode`: when it ends and the mode before holds again; absent: it does not end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unattended: Option<Unattended>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,6 +131,9 @@ events! {
         /// Mode of the turn it starts; absent: the session's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        /// When that mode ends and the session's holds again; absent: with the turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         /// Whether a person watches the answer come.
@@ -154,6 +160,8 @@ events! {
         unattended: Unattended,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         #[serde(default)]

@@ -152,7 +152,12 @@ impl State {
         if changed.model.is_some() {
             settings.model.clone_from(&changed.model);
         }
-        settings.mode = changed.mode.unwrap_or(settings.mode);
+        if let Some(mode) = changed.mode {
+            let before = settings.mode_after.unwrap_or(settings.mode);
+            settings.mode_after = changed.mode_until.map(|_| before);
+            settings.mode_until = changed.mode_until;
+            settings.mode = mode;
+        }
         settings.unattended = changed.unattended.unwrap_or(settings.unattended);
         settings.limits = changed.limits.unwrap_or(settings.limits);
         self.archived = changed.archived.unwrap_or(self.archived);
@@ -165,6 +170,7 @@ impl State {
             urgent: accepted.urgent,
             terms: Terms {
                 mode: accepted.mode,
+                mode_until: accepted.mode_until,
                 unattended: accepted.unattended,
                 timeout_ms: accepted.timeout_ms,
                 interactive: accepted.interactive,
@@ -208,6 +214,7 @@ impl State {
             started_at: at,
             by: started.by.clone(),
             mode: started.mode,
+            mode_until: started.mode_until,
             unattended: started.unattended,
             interactive: started.interactive,
             clock: Clock { limit_ms: started.timeout_ms, spent_ms: 0, counted_to: at },

@@ -41,6 +41,8 @@ pub(crate) struct Send {
     pub(crate) content: Vec<Content>,
     pub(crate) delivery: Delivery,
     pub(crate) mode: Option<Mode>,
+    /// How long that mode holds; none: as long as the turn.
+    pub(crate) mode_for_ms: Option<u64>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,

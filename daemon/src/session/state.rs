@@ -70,6 +70,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
@@ -83,6 +85,8 @@ pub(crate) struct Turn {
     pub(crate) started_at: Time,
     pub(crate) by: By,
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Unattended,
     pub(crate) interactive: bool,
     pub(crate) clock: Clock,
@@ -176,9 +180,17 @@ impl State {
         }
     }
 
-    /// The mode in force now.
+    /// The mode in force at a moment: a timed one ends by the clock, whether or not its end is recorded yet.
+    pub(crate) fn mode_at(&self, at: Time) -> Mode {
+        let lasts = |until: Option<Time>| until.is_none_or(|until| at < until);
+        let settings = &self.settings;
+        let own = if lasts(settings.mode_until) { settings.mode } else { settings.mode_after.unwrap_or_default() };
+        self.turn.as_ref().filter(|turn| lasts(turn.mode_until)).and_then(|turn| turn.mode).unwrap_or(own)
+    }
+
+    /// The mode in force at the last event.
     pub(crate) fn mode(&self) -> Mode {
-        self.turn.as_ref().and_then(|turn| turn.mode).unwrap_or(self.settings.mode)
+        self.mode_at(self.at)
     }
 
     /// The waiting input with this id.

@@ -242,3 +242,37 @@ async fn each_value_in_force_says_where_it_comes_from() -> anyhow::Result<()> {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("did you mean `mode`?"), "{}", wrong.stderr);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_timed_mode_says_when_it_ends_and_gives_way_to_the_one_before() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("touch made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let told = daemon.ctl(&["mode", &session, "1h"]).await?.ok()?;
+    assert!(told.stdout.starts_with("all until 2"), "{}", told.stdout);
+    daemon.ctl(&["mode", &session, "300ms"]).await?.ok()?;
+    let ended = |frame: &Value| is(frame, "session.changed") && frame["data"]["mode"] == "ask";
+    let events = daemon.until(&session, "the end of the mode", ended).await?;
+    let by = events.last().map(|event| event["data"]["by"].clone()).unwrap_or_default();
+    assert!(by.to_string().contains("time"), "{by}");
+    daemon.send(&session, "make it").await?;
+    daemon.approval(&session).await?;
+    assert!(!daemon.home.project().join("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_timed_mode_is_over_after_a_restart_too() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("touch made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let params = json!({"cwd": daemon.home.project(), "mode": "all", "mode_for_ms": 1});
+    let session = daemon.controller().await?.call("session.create", params).await?;
+    let session = session["id"].as_str().unwrap_or_default().to_owned();
+    daemon.kill9().await?;
+    daemon.start().await?;
+    daemon.send(&session, "make it").await?;
+    daemon.approval(&session).await?;
+    let log = daemon.log(&session)?;
+    assert!(log.iter().any(|event| event.kind == "session.changed" && event.text("mode") == "ask"));
+    Ok(())
+}

@@ -135,7 +135,9 @@ impl Actor {
             let at = self.clock.instant(at);
             if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
         });
-        let idle = self.state.turn.is_none().then(|| Instant::now() + self.deps.tuning.passivate_after);
+        // Who lists the session sees the mode end.
+        let rests = self.state.turn.is_none() && self.state.settings.mode_until.is_none();
+        let idle = rests.then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -158,7 +160,8 @@ impl Actor {
     }
 
     async fn on_time(&mut self) -> Next {
-        if self.state.turn.is_none() || self.parked == Parked::Yes {
+        let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
+        if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
             return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
         }
         let input = match self.unattended_at() {

@@ -22,7 +22,7 @@ impl Plan<'_> {
     /// Judges a call as the session stands.
     pub(super) fn judge(&self, facts: &Facts) -> policy::Verdict {
         let policy = Policy {
-            mode: self.state.mode(),
+            mode: self.state.mode_at(self.context.at),
             rules: self.context.rules,
             grants: &self.state.grants,
             builtin_allow: self.context.builtin_allow,

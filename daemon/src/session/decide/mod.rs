@@ -58,6 +58,7 @@ impl Plan<'_> {
     }
 
     fn decide(&mut self, input: Input) {
+        self.end_timed_mode();
         match input {
             Input::Send(send) => self.accept(send),
             Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
@@ -81,6 +82,14 @@ impl Plan<'_> {
             Input::Deadline => self.deadline(),
             Input::Unattended => self.unattended(),
             Input::Restarted => self.restarted(),
+        }
+    }
+
+    /// A timed mode that is over gives way before anything is decided in it.
+    fn end_timed_mode(&mut self) {
+        if self.state.settings.mode_until.is_some_and(|until| until <= self.context.at) {
+            let mode = self.state.settings.mode_after.unwrap_or_default();
+            self.emit(SessionChanged { mode: Some(mode), ..unchanged(By::daemon("the time of the mode is over")) });
         }
     }
 
@@ -111,6 +120,7 @@ impl Plan<'_> {
             urgent,
             unattended: send.unattended,
             mode: send.mode,
+            mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
@@ -154,6 +164,8 @@ impl Plan<'_> {
                 Due::Retry => self.retry(),
                 Due::Turn => self.interrupt(TurnOutcome::TimedOut, By::daemon("the turn's time is over")),
                 Due::Stop => self.give_up_running(),
+                // It has ended already, before anything else was decided.
+                Due::Mode => {}
             },
             _ => {}
         }
@@ -228,6 +240,7 @@ impl Plan<'_> {
             turn: turn.clone(),
             unattended: terms.unattended.unwrap_or(self.state.settings.unattended),
             mode: terms.mode,
+            mode_until: terms.mode_until,
             timeout_ms: terms.timeout_ms,
             interactive: terms.interactive,
             by: terms.by,
@@ -268,6 +281,7 @@ fn unchanged(by: By) -> SessionChanged {
         title: None,
         model: None,
         mode: None,
+        mode_until: None,
         unattended: None,
         archived: None,
         limits: None,
