@@ -48,16 +48,22 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     }
     let answerers = Arc::new(Presence::default());
     let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let support = target::sandbox::probe(&guard).await;
+    for check in support.checks() {
+        tracing::info!(name = check.name, standing = ?check.standing, detail = check.detail, "what can be enforced");
+    }
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
     let rules = Arc::new(config::RuleBook::open(&config.path)?);
-    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, rules, Arc::clone(&answerers)));
+    let sandbox = sandbox(&config, &claim, support);
+    let doctor = doctor(&sandbox);
+    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, Arc::clone(&answerers)));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
-        keys: models,
+        keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),
@@ -66,12 +72,14 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
         defaults: SessionDefaults { settings: settings(&config) },
+        doctor,
     });
     let bound = api::bind(&claim.socket)?;
     claim.announce()?;
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    api::KeyDesk::look_around(models.as_ref()).await;
     let resuming = resume(&registry, &log).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -92,6 +100,7 @@ fn deps(
     config: &Config,
     claim: &Claim,
     guard: tool::GuardPlan,
+    sandbox: target::sandbox::Settings,
     log: log::EventLog,
     models: &Arc<models::ConfiguredModels>,
     rules: Arc<config::RuleBook>,
@@ -118,9 +127,56 @@ fn deps(
             ..Tuning::default()
         },
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
+}
+
+/// What commands may reach: what the configuration wants, as far as the machine can enforce it.
+fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
+    use config::{SandboxMode, SandboxNetwork};
+    use target::sandbox::{Mode, Network, Settings};
+    Settings {
+        mode: match config.sandbox.mode {
+            SandboxMode::Off => Mode::Off,
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+        },
+        network: match config.sandbox.network {
+            SandboxNetwork::On => Network::On,
+            SandboxNetwork::Off => Network::Off,
+        },
+        support,
+        hidden: own_files(config, claim),
+    }
+}
+
+/// What the sandbox is here, for people.
+fn doctor(sandbox: &target::sandbox::Settings) -> protocol::method::DoctorAnswer {
+    use protocol::method::{DoctorAnswer, DoctorCheck, Standing};
+    let check = |check: target::sandbox::Check| DoctorCheck {
+        name: check.name.to_owned(),
+        standing: match check.standing {
+            target::sandbox::Standing::Good => Standing::Good,
+            target::sandbox::Standing::Reduced => Standing::Reduced,
+            target::sandbox::Standing::Missing => Standing::Missing,
+        },
+        detail: check.detail,
+    };
+    let mode = sandbox.effective_mode();
+    DoctorAnswer {
+        sandbox: mode.as_str().to_owned(),
+        network: mode == target::sandbox::Mode::Off || sandbox.network == target::sandbox::Network::On,
+        checks: sandbox.support.checks().into_iter().map(check).collect(),
+    }
+}
+
+/// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
+fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
+    // The configuration may lie in a directory that is not the daemon's alone.
+    let directory = config.path.parent().filter(|parent| parent.ends_with("agentd")).unwrap_or(&config.path);
+    vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
 }
 
 fn settings(config: &Config) -> protocol::Settings {

@@ -39,7 +39,7 @@ pub use content::{Content, Stop, Usage, plain_text};
 pub use error::{ErrorKind, RpcError};
 pub use event::{Envelope, Event};
 pub use frame::Frame;
-pub use ids::{ApprovalId, CallId, InputId, ItemId, Pos, Seq, SessionId, TurnId, short};
+pub use ids::{ApprovalId, CallId, InputId, ItemId, JobId, Pos, Seq, SessionId, TurnId, short};
 pub use settings::{By, Limits, Mode, Settings, Unattended, UnattendedPolicy};
 pub use time::Time;
 

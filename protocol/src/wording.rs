@@ -29,6 +29,9 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
     if let Some(diff) = &action.diff {
         lines.extend(block(diff, "  "));
     }
+    if let Some(url) = &action.url {
+        lines.extend(block(url, "  "));
+    }
     if let Some(host) = &action.host {
         lines.push(format!("host: {}", inline(host)));
     }

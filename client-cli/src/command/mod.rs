@@ -7,9 +7,11 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod deny;
+pub(crate) mod doctor;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod queue;
@@ -22,6 +24,7 @@ pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
 pub(crate) mod trust;
+pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -78,6 +81,10 @@ commands! {
     Rules => rules,
     /// Let what a project's own file asks for count
     Trust => trust,
+    /// Show what model calls used: tokens and cost
+    Usage => usage,
+    /// List the models a session can use
+    Model => model,
     /// Name a session
     Rename => rename,
     /// Delete a session
@@ -86,6 +93,8 @@ commands! {
     Config => config,
     /// Start, stop and look after the daemon
     Daemon => daemon,
+    /// Show what this machine can enforce around commands
+    Doctor => doctor,
     /// Print the JSON Schema of the protocol
     Schema => schema,
     /// Print the versions of client and daemon

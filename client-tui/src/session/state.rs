@@ -179,7 +179,12 @@ impl State {
                     self.set_call(call, CallState::Ready, now);
                 }
             }
-            Event::SessionCreated(_) | Event::TurnResumed(_) | Event::ItemCompleted(_) | Event::NoticeAdded(_) => {}
+            Event::SessionCreated(_)
+            | Event::TurnResumed(_)
+            | Event::ItemCompleted(_)
+            | Event::JobEnded(_)
+            | Event::TodoChanged(_)
+            | Event::NoticeAdded(_) => {}
         }
     }
 

@@ -11,6 +11,7 @@ mod find;
 mod framing;
 mod keys;
 mod listener;
+mod model;
 mod peer;
 mod queue;
 mod register;
@@ -19,10 +20,11 @@ mod session;
 mod subscription;
 mod trust;
 mod turn;
+mod usage;
 mod watch;
 
 pub(crate) use drain::Drain;
-pub(crate) use keys::KeyDesk;
+pub(crate) use keys::{AskServers, KeyDesk};
 pub(crate) use listener::{ListenError, bind, serve};
 
 use crate::session::{Presence, Registry};
@@ -46,6 +48,8 @@ pub(crate) struct Api {
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
     pub(crate) defaults: SessionDefaults,
+    /// What the machine can enforce, found out at the start.
+    pub(crate) doctor: protocol::method::DoctorAnswer,
 }
 
 /// What a session is made with when its client does not say.

@@ -1,7 +1,9 @@
 //! The table of methods: which handler serves which.
 
 use super::client::Client;
-use super::{Api, approval, config, daemon, queue, rule, session, subscription, trust, turn, watch};
+use super::{
+    Api, approval, config, daemon, model, queue, rule, session, subscription, trust, turn, usage, watch,
+};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -12,7 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 /// Methods that are answered only after something else has happened: they do not hold up later requests.
-pub(super) const WAITING: [&str; 1] = [method::TurnWait::NAME];
+pub(super) const WAITING: [&str; 2] = [method::TurnWait::NAME, method::ModelList::NAME];
 
 /// All methods.
 ///
@@ -22,6 +24,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     let mut module = RpcModule::from_arc(api);
     answer::<method::DaemonHello, _, _>(&mut module, daemon::hello)?;
     answer::<method::DaemonStatus, _, _>(&mut module, daemon::status)?;
+    answer::<method::DaemonDoctor, _, _>(&mut module, daemon::doctor)?;
     answer::<method::DaemonStop, _, _>(&mut module, daemon::stop)?;
     answer::<method::SessionCreate, _, _>(&mut module, session::create)?;
     answer::<method::SessionList, _, _>(&mut module, session::list)?;
@@ -38,6 +41,8 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
+    answer::<method::ModelList, _, _>(&mut module, model::list)?;
     answer::<method::RuleList, _, _>(&mut module, rule::list)?;
     answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
     answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;

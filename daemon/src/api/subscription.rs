@@ -209,7 +209,12 @@ impl Follow {
                     self.sent.remove(&(ItemId(completed.call.0), Stream::Output));
                 }
             }
-            "step.started" | "turn.completed" => self.sent.clear(),
+            "job.ended" => {
+                if let Some(Event::JobEnded(ended)) = event.event() {
+                    self.sent.remove(&(ItemId::job(&ended.job), Stream::Output));
+                }
+            }
+            "step.started" | "turn.completed" => self.sent.retain(|(item, _), _| item.is_job()),
             _ => {}
         }
         Ok(())

@@ -10,10 +10,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SessionDefaults, shown, wording};
+use super::{
+    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SessionDefaults, shown, wording,
+};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -28,6 +31,7 @@ struct Written {
     default_model: Option<Spanned<String>>,
     models: BTreeMap<Spanned<String>, Profile>,
     session: WrittenSession,
+    sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
 }
@@ -44,6 +48,13 @@ struct WrittenSession {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
+struct WrittenSandbox {
+    mode: Option<SandboxMode>,
+    network: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
 struct WrittenDaemon {
     idle_timeout: Option<Span>,
 }
@@ -56,15 +67,17 @@ struct WrittenLimits {
     passivate_after: Option<Span>,
 }
 
-/// Reads the file at `path`; the defaults if there is none.
+/// Reads the file at `path`, the defaults if there is none, and the catalog beside it.
 ///
 /// # Errors
 /// A file that cannot be read, is no TOML, or says something the daemon does not know.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let Some((text, mode)) = read(path)? else {
-        return Ok(Config::defaults(path.to_path_buf()));
+        let defaults = Config::defaults(path.to_path_buf());
+        return Ok(Config { catalog: Catalog::beside(path)?, ..defaults });
     };
     let mut config = parse(path, &text)?;
+    config.catalog = Catalog::beside(path)?;
     let holds_key = config
         .models
         .values()
@@ -88,6 +101,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.models = models(path, text, written.models)?;
     config.default_model = default_model(path, text, written.default_model, &config.models)?;
     config.session = session(path, text, written.session)?;
+    config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     config.written = shown::of(text);
@@ -211,6 +225,11 @@ fn is_variable_name(name: &str) -> bool {
         .next()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     starts && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
+    let network = if written.network == Some(false) { SandboxNetwork::Off } else { SandboxNetwork::On };
+    SandboxSettings { mode: written.mode.unwrap_or_default(), network }
 }
 
 fn daemon(written: &WrittenDaemon) -> DaemonSettings {

@@ -54,6 +54,7 @@ const TABLE: &[(&str, May)] = &[
     ("session.max_steps", May::Narrow),
     ("session.resume", May::Never),
     ("session.unattended", May::SetIfTrusted),
+    ("sandbox", May::Never),
     ("daemon", May::Never),
     ("limits", May::Never),
     // In a project's file alone; each rule is held against its own decision.

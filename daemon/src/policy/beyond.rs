@@ -19,6 +19,7 @@ pub fn goes_beyond(before: &Facts, after: &Facts) -> bool {
     match (&before.command, &after.command) {
         (_, None) => false,
         (None, Some(_)) => true,
+        (Some(before), Some(after)) if after.outside_sandbox && !before.outside_sandbox => true,
         (Some(before), Some(after)) => command_goes_beyond(&shell::analyse(before), &shell::analyse(after)),
     }
 }

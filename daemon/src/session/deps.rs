@@ -26,6 +26,8 @@ pub(crate) struct Deps {
     pub(crate) tuning: Tuning,
     /// Makes the environment of commands from that of a client.
     pub(crate) environment: EnvironmentRule,
+    /// What commands may reach.
+    pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The machine's clock.

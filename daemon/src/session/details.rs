@@ -134,6 +134,8 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
             })
             .collect(),
         held: state.held,
+        todo: state.todo.clone(),
+        jobs: Vec::new(),
         usage: state.usage,
         presence: Vec::new(),
     }

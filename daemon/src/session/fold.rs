@@ -1,8 +1,9 @@
 //! The fold: how each event changes the state. Total, for any order of events a log can hold; an event that does not fit changes
 //! nothing, since a log is a fact and not a request.
 
+use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
 use super::state::{
-    Call, Clock, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Calibration, Call, Clock, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
 };
 use protocol::event::{
     Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
@@ -60,6 +61,9 @@ impl State {
                 turn.usage += failed.usage.unwrap_or_default();
             }),
             Event::StepCompleted(completed) => {
+                if let Some(usage) = completed.usage {
+                    self.calibration.learn(completed.manifest.tokens, usage.input);
+                }
                 self.usage += completed.usage.unwrap_or_default();
                 self.with_turn(|turn| {
                     turn.stage = Stage::Acting;
@@ -124,13 +128,15 @@ impl State {
             }
             Event::ToolStarted(started) => self.with_turn(|turn| turn.advance_call(&started.call, Progress::Running)),
             Event::ToolCompleted(completed) => self.finish_call(completed),
-            Event::NoticeAdded(notice) => {
-                match notice.code.as_str() {
-                    "model_choice" => self.announced = Some(notice.text.clone()),
-                    "project_config" => self.project_notice = Some(notice.text.clone()),
-                    _ => {}
-                }
-            }
+            Event::NoticeAdded(notice) => match notice.code.as_str() {
+                "model_choice" => self.announced = Some(notice.text.clone()),
+                "project_config" => self.project_notice = Some(notice.text.clone()),
+                CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
+                CONTEXT_BUDGET => self.context_noticed = true,
+                _ => {}
+            },
+            Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
+            Event::JobEnded(_) => {}
             Event::ItemCompleted(_) => {}
         }
     }
@@ -150,6 +156,8 @@ impl State {
             self.title.clone_from(&changed.title);
         }
         if changed.model.is_some() {
+            // Another model has another budget and another tokenizer.
+            (self.context_noticed, self.calibration) = (false, Calibration::default());
             settings.model.clone_from(&changed.model);
         }
         if let Some(mode) = changed.mode {

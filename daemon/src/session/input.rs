@@ -5,9 +5,9 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
 };
-use protocol::{ApprovalId, By, CallId, Content, InputId, Mode, Stop, Time, TurnId, Unattended, Usage};
+use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -88,6 +88,20 @@ pub(crate) struct Replied {
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
+    pub(crate) room: Room,
+}
+
+/// How much context a model takes and how much a call used of it, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// To stay below; 0: nobody counts.
+    pub(crate) budget: u64,
+    /// Of the request, estimated.
+    pub(crate) request: u64,
+    /// Of the reply, estimated.
+    pub(crate) reply: u64,
+    /// What a person should know about the budget, if it rests on a guess.
+    pub(crate) doubt: Option<String>,
 }
 
 /// A piece of a reply.
@@ -154,6 +168,10 @@ pub(crate) struct ToolEnd {
     pub(crate) blob: Option<BlobRef>,
     pub(crate) diff: Option<String>,
     pub(crate) exit_code: Option<i32>,
+    /// The list of what is to be done, if the call replaced it.
+    pub(crate) todo: Option<Vec<TodoItem>>,
+    /// The job that its command goes on as.
+    pub(crate) job: Option<JobId>,
     pub(crate) duration_ms: u64,
     pub(crate) files: BTreeMap<String, String>,
 }

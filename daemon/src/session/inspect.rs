@@ -33,6 +33,7 @@ pub(crate) async fn inspect_command(
         cwd: cwd.to_owned(),
         environment,
         hidden: deps.hidden.clone(),
+        sandbox: deps.sandbox.clone(),
     };
     let opened = tokio::task::spawn_blocking(move || Target::open(spec))
         .await
@@ -66,12 +67,12 @@ pub(crate) async fn inspect_edit(asked: &Asked, arguments: Value) -> Result<Edit
 
 impl From<tool::Inspected> for Inspected {
     fn from(inspected: tool::Inspected) -> Self {
-        let tool::Action { command, diff, path, host } = inspected.action;
+        let tool::Action { command, diff, path, host, url } = inspected.action;
         // For a command the path is where it starts, which is told with the session already.
         let path = path.filter(|_| command.is_none());
         Self {
             facts: inspected.facts,
-            action: Action { command, parts: Vec::new(), diff, path, host },
+            action: Action { command, parts: Vec::new(), diff, path, host, url },
             digest: inspected.digest,
             writes: inspected.writes,
         }

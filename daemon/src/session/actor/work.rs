@@ -8,6 +8,7 @@ use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
+use crate::target::sandbox::Confinement;
 use crate::target::{Target, TargetSpec, is_personal};
 use crate::tool::{Place, ReadSet, judged_part};
 use std::path::PathBuf;
@@ -67,11 +68,13 @@ impl Actor {
         }
         let tool = self.deps.tools.iter().find(|tool| tool.spec().name == requested.tool).cloned();
         let place = self.place().and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        // Nobody looked at a call that the built-in list let through.
+        let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
         let shown = Arc::clone(&feed);
         let arguments = if edited { Arguments::Persons } else { Arguments::Models };
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, arguments, tool, place, guard, stop, log, session, feed: shown };
+            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown };
             End::Tool(Box::new(call.run().await))
         });
     }
@@ -86,6 +89,7 @@ impl Actor {
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
+            sandbox: self.deps.sandbox.clone(),
         });
         let target = target.map_err(|error| format!("root_gone: {error}"))?;
         let read = ReadSet::default();

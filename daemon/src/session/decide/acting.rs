@@ -5,7 +5,8 @@ use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
 use crate::tool::Outcome;
 use protocol::event::{
-    ApprovalResolved, Reason, Resolution, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested, TurnOutcome,
+    ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
+    TurnOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Mode, Stop, UnattendedPolicy};
 
@@ -112,7 +113,11 @@ impl Plan<'_> {
             exit_code: end.exit_code,
             duration_ms: end.duration_ms,
             files: end.files,
+            job: end.job,
         });
+        if let Some(items) = end.todo {
+            self.emit(TodoChanged { items });
+        }
         self.advance();
     }
 
@@ -208,6 +213,7 @@ pub(super) fn ended(call: CallId, outcome: ToolOutcome, output: &str) -> ToolCom
         exit_code: None,
         duration_ms: 0,
         files: std::collections::BTreeMap::new(),
+        job: None,
     }
 }
 

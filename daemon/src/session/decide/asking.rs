@@ -102,7 +102,7 @@ impl Plan<'_> {
             by,
         });
         if asks_again {
-            let verdict = Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule };
+            let verdict = Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only: judged.read_only };
             let question = Question {
                 call,
                 turn: request.turn,

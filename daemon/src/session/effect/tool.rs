@@ -3,6 +3,7 @@
 use crate::log::{EventLog, SessionKey};
 use crate::session::input::ToolEnd;
 use crate::session::live::Feed;
+use crate::target::sandbox::Confinement;
 use crate::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, RunContext, StopSignal, Tool};
 use protocol::event::{BlobRef, ToolRequested};
 use protocol::frame::{OpenType, Stream};
@@ -27,6 +28,7 @@ pub(crate) struct ToolCall {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) place: Result<Place, String>,
     pub(crate) guard: GuardPlan,
+    pub(crate) confinement: Confinement,
     pub(crate) stop: StopSignal,
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
@@ -36,7 +38,7 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, arguments, tool, place, guard, stop, log, session, feed } = self;
+        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
@@ -45,7 +47,7 @@ impl ToolCall {
         };
         feed.open(ItemId(call.0.clone()), 0, OpenType::Call, Stream::Output, Some(requested.tool.clone()));
         let output = Box::new(FeedOutput(feed));
-        let run = RunContext { place, output, stop, call: call.0.clone(), guard };
+        let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
         let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
         if arguments == Arguments::Persons {
             ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
@@ -88,6 +90,8 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
         blob,
         diff: ended.diff,
         exit_code: ended.exit_code,
+        todo: ended.todo,
+        job: ended.job,
         duration_ms: ended.duration_ms,
         files: ended.files.into_iter().collect(),
     }
