@@ -100,6 +100,8 @@ methods! {
     Watch "approval.list" => ApprovalList(ApprovalListParams) -> Vec<ApprovalView>;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
+    /// Every tool, also those that models are not offered.
+    Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
 }
 
 macro_rules! subscriptions {
@@ -513,4 +515,22 @@ fn yes() -> bool {
 pub struct WatchParams {
     /// Absent: from now on.
     pub after_pos: Option<Pos>,
+}
+
+/// A tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolInfo {
+    /// The name models call.
+    pub name: String,
+    /// What it does and its limits, as models are told.
+    pub description: String,
+    /// Whether a call may change anything.
+    pub writes: bool,
+    /// Whether models are offered it.
+    pub enabled: bool,
+    /// Why not, and what to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_off: Option<String>,
+    /// JSON Schema of its arguments.
+    pub schema: serde_json::Value,
 }

@@ -19,6 +19,7 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod tools;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -75,6 +76,8 @@ commands! {
     Rename => rename,
     /// Delete a session
     Rm => rm,
+    /// List the tools that models can use, and those that are off
+    Tools => tools,
     /// Start, stop and look after the daemon
     Daemon => daemon,
     /// Print the JSON Schema of the protocol

@@ -1,7 +1,7 @@
 //! The table of methods: which handler serves which.
 
 use super::client::Client;
-use super::{Api, approval, daemon, queue, session, subscription, turn, watch};
+use super::{Api, approval, daemon, queue, session, subscription, tool, turn, watch};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -38,6 +38,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

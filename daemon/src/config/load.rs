@@ -13,7 +13,7 @@ use toml::Spanned;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SessionDefaults, wording};
+use super::{Config, DaemonSettings, GlobalLimits, SearchEngine, SessionDefaults, ToolSettings, wording};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -30,6 +30,7 @@ struct Written {
     session: WrittenSession,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
+    tools: WrittenTools,
 }
 
 #[derive(Deserialize, Default)]
@@ -54,6 +55,16 @@ struct WrittenLimits {
     retries: Option<u32>,
     park_after: Option<Span>,
     passivate_after: Option<Span>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenTools {
+    enabled: Vec<String>,
+    disabled: Vec<String>,
+    fetch_hosts: Vec<String>,
+    search_engine: SearchEngine,
+    search_url: Option<String>,
 }
 
 /// Reads the file at `path`; the defaults if there is none.
@@ -90,6 +101,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.session = session(path, text, written.session)?;
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
+    let WrittenTools { enabled, disabled, fetch_hosts, search_engine, search_url } = written.tools;
+    config.tools = ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url };
     Ok(config)
 }
 

@@ -57,8 +57,10 @@ impl World {
             environment,
             hidden: vec![],
         });
-        let bash = daemon::tool::all()
+        let bash = daemon::tool::catalog(&daemon::tool::Settings::default())
+            .unwrap()
             .into_iter()
+            .map(|listed| listed.tool)
             .find(|tool| tool.spec().name == "bash")
             .unwrap();
         Self {
@@ -66,6 +68,7 @@ impl World {
             place: Place {
                 target: target.unwrap(),
                 read: ReadSet::default(),
+                jobs: daemon::tool::Jobs::default(),
             },
             bash,
         }

@@ -18,8 +18,9 @@ use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
-use crate::tool::Place;
-use protocol::event::{Envelope, ItemType};
+use crate::tool::jobs::JobResult;
+use crate::tool::{Jobs, Place};
+use protocol::event::{Envelope, Event, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +41,7 @@ pub(crate) struct Actor {
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) place: Option<Place>,
+    pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
@@ -131,7 +133,8 @@ impl Actor {
             let at = self.clock.instant(at);
             if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
         });
-        let idle = self.state.turn.is_none().then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let quiet = self.state.turn.is_none() && self.state.jobs.is_empty();
+        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -155,7 +158,8 @@ impl Actor {
 
     async fn on_time(&mut self) -> Next {
         if self.state.turn.is_none() || self.parked == Parked::Yes {
-            return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
+            let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
+            return if works || self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
         }
         let input = match self.unattended_at() {
             Some(at) if at <= Instant::now() => Input::Unattended,
@@ -175,6 +179,7 @@ impl Actor {
     async fn ended(&mut self, end: End) -> Next {
         let input = match end {
             End::Tool(end) => Input::ToolEnded(end),
+            End::Job(end) => Input::JobEnded(end),
             End::Model(end) => {
                 let ModelEnd { result, history } = *end;
                 self.history = Some(history);
@@ -218,6 +223,7 @@ impl Actor {
         self.state = after;
         for draft in &drafts {
             self.details.note(at, &draft.event);
+            note_end(&self.jobs, &draft.event);
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
@@ -264,6 +270,13 @@ impl Actor {
             feeds,
             snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
         });
+    }
+}
+
+/// Lets the tools see the end of a job once it is recorded.
+pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
+    if let Event::JobEnded(ended) = event {
+        jobs.ended(ended.job.clone(), JobResult { outcome: ended.outcome, output: ended.output.clone() });
     }
 }
 

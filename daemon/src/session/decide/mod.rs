@@ -5,6 +5,7 @@
 
 mod acting;
 mod calling;
+mod jobs;
 mod stopping;
 
 use super::input::{Context, Input, Send};
@@ -77,6 +78,7 @@ impl Plan<'_> {
             Input::ModelReplied(replied) => self.replied(*replied),
             Input::ModelFailed(failed) => self.failed(*failed),
             Input::ToolEnded(end) => self.tool_ended(*end),
+            Input::JobEnded(end) => self.job_ended(*end),
             Input::Deadline => self.deadline(),
             Input::Unattended => self.unattended(),
             Input::Restarted => self.restarted(),
@@ -169,6 +171,7 @@ impl Plan<'_> {
     }
 
     fn restarted(&mut self) {
+        self.lose_jobs();
         match self.state.turn.as_ref().map(|turn| turn.stage) {
             None => self.start_next(),
             Some(Stage::Calling { retry_at: Some(_) }) => {}
