@@ -52,7 +52,7 @@ impl Follow {
         session: SessionId,
         after: Seq,
         deltas: Deltas,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ClientError> {
         let mut follow = Self {
             connect,
             session,
@@ -90,10 +90,8 @@ impl Follow {
     }
 
     /// Uses `client` for calls, rather than a new connection.
-    #[must_use]
-    pub(crate) fn calling_on(mut self, client: Client) -> Self {
+    pub(crate) fn call_on(&mut self, client: Client) {
         self.caller = Some(client);
-        self
     }
 
     /// A call on a connection of its own. Made again where the connection was lost: only for methods that change nothing when

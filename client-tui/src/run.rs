@@ -199,7 +199,7 @@ impl Running {
             self.size = size;
             self.app.set_width(size.columns);
         }
-        self.app.prepare(size, now);
+        self.app.prepare(size);
         let finished = self.app.take_finished();
         let live = view::compose(&self.app, size, now);
         self.screen.draw(&finished, &live, size)?;

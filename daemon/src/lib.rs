@@ -41,22 +41,31 @@ const GUARDS_WAIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// A database that cannot be opened, a socket that cannot be made.
 pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(), StartError> {
+    outlive_full_files();
     let (log, log_join) = log::EventLog::open(&claim.state_dir)?;
     if let Err(remain) = target::wait_for_guards(&claim.state_dir, GUARDS_WAIT) {
         tracing::warn!(%remain, "commands of an earlier life are still there");
     }
     let answerers = Arc::new(Presence::default());
     let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let support = target::sandbox::probe(&guard).await;
+    for check in support.checks() {
+        tracing::info!(name = check.name, standing = ?check.standing, detail = check.detail, "what can be enforced");
+    }
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
+    let rules = Arc::new(config::RuleBook::open(&config.path)?);
+    let sandbox = sandbox(&config, &claim, support);
+    let doctor = doctor(&sandbox);
     let tools = tools(&config)?;
-    let deps = Arc::new(deps(&config, &claim, guard, log.clone(), &models, Arc::clone(&answerers), &tools));
+    let answering = Arc::clone(&answerers);
+    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, answering, &tools));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
-        keys: models,
+        keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),
@@ -66,12 +75,14 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         answerers,
         tools: tools.iter().map(info).collect(),
         defaults: SessionDefaults { settings: settings(&config) },
+        doctor,
     });
     let bound = api::bind(&claim.socket)?;
     claim.announce()?;
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    api::KeyDesk::look_around(models.as_ref()).await;
     let resuming = resume(&registry, &log).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -105,8 +116,10 @@ fn deps(
     config: &Config,
     claim: &Claim,
     guard: tool::GuardPlan,
+    sandbox: target::sandbox::Settings,
     log: log::EventLog,
     models: &Arc<models::ConfiguredModels>,
+    rules: Arc<config::RuleBook>,
     answerers: Arc<Presence>,
     tools: &[tool::Listed],
 ) -> Deps {
@@ -116,7 +129,7 @@ fn deps(
         log,
         tools: tools.iter().filter(|listed| listed.off.is_none()).map(|listed| Arc::clone(&listed.tool)).collect(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
-        rules: Arc::from([]),
+        rules,
         guard,
         answerers,
         tuning: Tuning {
@@ -130,6 +143,7 @@ fn deps(
             ..Tuning::default()
         },
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
@@ -147,6 +161,52 @@ fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
         let (path, message) = (config.path.clone(), unknown.to_string());
         config::ConfigError::Wrong { path, line: None, message, hint: None }.into()
     })
+}
+
+/// What commands may reach: what the configuration wants, as far as the machine can enforce it.
+fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
+    use config::{SandboxMode, SandboxNetwork};
+    use target::sandbox::{Mode, Network, Settings};
+    Settings {
+        mode: match config.sandbox.mode {
+            SandboxMode::Off => Mode::Off,
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
+        },
+        network: match config.sandbox.network {
+            SandboxNetwork::On => Network::On,
+            SandboxNetwork::Off => Network::Off,
+        },
+        support,
+        hidden: own_files(config, claim),
+    }
+}
+
+/// What the sandbox is here, for people.
+fn doctor(sandbox: &target::sandbox::Settings) -> protocol::method::DoctorAnswer {
+    use protocol::method::{DoctorAnswer, DoctorCheck, Standing};
+    let check = |check: target::sandbox::Check| DoctorCheck {
+        name: check.name.to_owned(),
+        standing: match check.standing {
+            target::sandbox::Standing::Good => Standing::Good,
+            target::sandbox::Standing::Reduced => Standing::Reduced,
+            target::sandbox::Standing::Missing => Standing::Missing,
+        },
+        detail: check.detail,
+    };
+    let mode = sandbox.effective_mode();
+    DoctorAnswer {
+        sandbox: mode.as_str().to_owned(),
+        network: mode == target::sandbox::Mode::Off || sandbox.network == target::sandbox::Network::On,
+        checks: sandbox.support.checks().into_iter().map(check).collect(),
+    }
+}
+
+/// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
+fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
+    // The configuration may lie in a directory that is not the daemon's alone.
+    let directory = config.path.parent().filter(|parent| parent.ends_with("agentd")).unwrap_or(&config.path);
+    vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
 }
 
 fn settings(config: &Config) -> protocol::Settings {
@@ -168,6 +228,14 @@ async fn resume(registry: &Registry, log: &log::EventLog) -> tokio::task::JoinHa
     let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
     let registry = registry.clone();
     tokio::spawn(async move { registry.resume(unfinished).await })
+}
+
+/// From now on a write beyond the limit of file sizes is an error of that write, as a full disk is, and not the daemon's end. A
+/// handler, unlike an ignored signal, is not inherited by commands.
+fn outlive_full_files() {
+    if let Err(error) = signal(SignalKind::from_raw(libc::SIGXFSZ)) {
+        tracing::warn!(%error, "SIGXFSZ cannot be caught");
+    }
 }
 
 /// Ends when a signal asks the daemon to stop; a second one ends the wait for turns.

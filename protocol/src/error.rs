@@ -67,6 +67,8 @@ kinds! {
     CursorAhead = -32030,
     /// No such model profile.
     UnknownModel = -32040,
+    /// A file of rules or settings says something the daemon does not know; the message names file and line.
+    InvalidConfig = -32041,
     /// The log could not be written.
     StorageFailed = -32050,
     /// Try again after `data.retry_after_ms`.

@@ -7,6 +7,7 @@
 //! - [`place`]: where the socket and the files are.
 //! - [`error`]: what can go wrong, with stable names.
 //! - [`client`]: the typed client, which finds and starts the daemon.
+//! - [`rule`]: rules and what they say of a command.
 //! - [`schema`]: all of it as one JSON Schema document.
 //! - [`script`]: the result line of `agentctl send --json`.
 //! - [`environment`]: which variables of a client its sessions see.
@@ -23,6 +24,7 @@ pub mod frame;
 mod ids;
 pub mod method;
 pub mod place;
+pub mod rule;
 pub mod schema;
 pub mod script;
 mod settings;

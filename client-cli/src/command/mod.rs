@@ -6,20 +6,24 @@ pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod daemon;
 pub(crate) mod deny;
+pub(crate) mod doctor;
 pub(crate) mod interrupt;
 pub(crate) mod ls;
 pub(crate) mod mode;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod ps;
 pub(crate) mod queue;
 pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod rm;
+pub(crate) mod rules;
 pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
 pub(crate) mod tools;
+pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
 
@@ -72,6 +76,12 @@ commands! {
     Mode => mode,
     /// List, cancel or resume inputs that wait for their turn
     Queue => queue,
+    /// List, add, remove and try rules of what may run
+    Rules => rules,
+    /// Show what model calls used: tokens and cost
+    Usage => usage,
+    /// List the models a session can use
+    Model => model,
     /// Name a session
     Rename => rename,
     /// Delete a session
@@ -80,6 +90,8 @@ commands! {
     Tools => tools,
     /// Start, stop and look after the daemon
     Daemon => daemon,
+    /// Show what this machine can enforce around commands
+    Doctor => doctor,
     /// Print the JSON Schema of the protocol
     Schema => schema,
     /// Print the versions of client and daemon

@@ -5,14 +5,13 @@ use crate::draft::Draft;
 use protocol::frame::ApprovalView;
 use std::time::{Duration, Instant};
 
-/// Time without a key, and time a question has been shown, before a key can answer it.
+/// Time without a key before a key can answer a question.
 pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
 /// A question and where its answer stands.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) view: ApprovalView,
-    shown_at: Instant,
     pub(crate) focus: Focus,
 }
 
@@ -28,11 +27,10 @@ pub(crate) enum Focus {
 }
 
 impl Ask {
-    /// A question that appears.
-    pub(crate) fn new(view: ApprovalView, now: Instant) -> Self {
+    /// A question that is about to be drawn: a key that came before cannot answer it.
+    pub(crate) fn new(view: ApprovalView) -> Self {
         Self {
             view,
-            shown_at: now,
             focus: Focus::Draft,
         }
     }
@@ -48,8 +46,8 @@ impl Ask {
             Focus::Question => true,
             Focus::Telling(_) => false,
             Focus::Draft => {
-                let since = last_key.map_or(self.shown_at, |key| key.max(self.shown_at));
-                draft.is_empty() && now.saturating_duration_since(since) >= QUIET
+                let quiet = last_key.is_none_or(|key| now.saturating_duration_since(key) >= QUIET);
+                draft.is_empty() && quiet
             }
         }
     }

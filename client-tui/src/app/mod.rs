@@ -140,7 +140,7 @@ impl App {
     }
 
     /// Makes ready what is shown next: which question, and whether it has to be printed whole first.
-    pub(crate) fn prepare(&mut self, size: Size, now: Now) {
+    pub(crate) fn prepare(&mut self, size: Size) {
         let waiting = self
             .session
             .state
@@ -153,7 +153,7 @@ impl App {
             return;
         };
         if self.ask.as_ref().is_none_or(|ask| ask.view.id != view.id) {
-            self.ask = Some(Ask::new(view.clone(), now.clock));
+            self.ask = Some(Ask::new(view.clone()));
         }
         if !self.printed.contains(&view.id) && !view::fits_live(&view, size, view::input_rows(self, size)) {
             self.printed.insert(view.id.clone());

@@ -7,6 +7,9 @@ use protocol::{By, ErrorKind, RpcError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+/// The kind of a client that has not said what it is.
+const UNKNOWN: &str = "unknown";
+
 /// The client of one connection.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -28,7 +31,7 @@ impl Client {
     pub(crate) fn new(peer: Peer) -> Self {
         let role = role_of(&peer, Role::Observer);
         let name = "anonymous".to_owned();
-        let kind = "unknown".to_owned();
+        let kind = UNKNOWN.to_owned();
         let introduced = Introduced { name, kind, role, answers: false, environment: BTreeMap::new() };
         Self { peer, introduced: Mutex::new(introduced) }
     }
@@ -44,6 +47,11 @@ impl Client {
 
     pub(crate) fn introduced(&self) -> Introduced {
         self.introduced.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it has introduced itself.
+    pub(crate) fn greeted(&self) -> bool {
+        self.introduced.lock().unwrap_or_else(PoisonError::into_inner).kind != UNKNOWN
     }
 
     /// Who is recorded as having done what this client does.

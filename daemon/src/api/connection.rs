@@ -9,6 +9,7 @@ use jsonrpsee::server::{ConnectionId, RandomIntegerIdProvider};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use jsonrpsee::Extensions;
 use protocol::{ErrorKind, RpcError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -104,8 +105,17 @@ pub(super) async fn serve(
                 connection.refuse(Id::Null, error).await;
             }
             Ok(Incoming::Closed) => {
-                // A peer that has shut down its side still gets the answers it asked for.
-                while tasks.join_next().await.is_some() {}
+                // A peer that has shut down its side alone still gets what it asked for, subscriptions too.
+                if !hung_up(reader.get_ref()) {
+                    while tasks.join_next().await.is_some() {}
+                    drop(connection);
+                    tokio::select! {
+                        _ = &mut writer => {}
+                        () = stop.cancelled() => {}
+                    }
+                    return writer.abort();
+                }
+                writer.abort();
                 break;
             }
             Err(error) => {
@@ -120,6 +130,14 @@ pub(super) async fn serve(
         let _ = timeout(STALL, &mut writer).await;
         writer.abort();
     }
+}
+
+/// Whether the peer has closed its socket, and not just its writing side.
+fn hung_up(stream: &tokio::net::unix::OwnedReadHalf) -> bool {
+    let stream: &tokio::net::UnixStream = stream.as_ref();
+    let mut state = [PollFd::new(stream, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut state, Some(&now)), Ok(_)) && state[0].revents().contains(PollFlags::HUP)
 }
 
 impl Connection {

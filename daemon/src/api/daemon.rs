@@ -5,7 +5,7 @@ use super::client::{Client, Introduced};
 use super::connection::{BATCH, CALLS_IN_FLIGHT, SUBSCRIPTIONS};
 use super::framing::MESSAGE_BYTES;
 use protocol::frame::Role;
-use protocol::method::{DaemonStatusAnswer, Empty, Hello, HelloParams, ProtocolLimits, StopParams};
+use protocol::method::{DaemonStatusAnswer, DoctorAnswer, Empty, Hello, HelloParams, ProtocolLimits, StopParams};
 use protocol::{ErrorKind, RpcError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,6 +36,8 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
         (true, Some(role)) => role,
         (false, _) => Role::Observer,
     };
+    // A client's first greeting has no keys yet: only the next one says that it has none.
+    let again = client.greeted();
     let role = client.introduce(Introduced {
         name: params.client,
         kind: params.kind,
@@ -45,6 +47,9 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
     });
     if role == Role::Controller {
         api.keys.offer(params.keys)?;
+        if again {
+            api.keys.look_around().await;
+        }
     }
     Ok(Hello {
         version: protocol::VERSION.to_owned(),
@@ -95,8 +100,12 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
         turns_running: count(running),
         approvals_pending: count(approvals.as_ref().map_or(0, Vec::len)),
         draining: api.drain.draining(),
-        storage_ok: approvals.is_ok(),
+        storage_ok: approvals.is_ok() && log.probe().await.is_ok(),
     })
+}
+
+pub(super) async fn doctor(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<DoctorAnswer, RpcError> {
+    Ok(api.doctor.clone())
 }
 
 pub(super) async fn stop(api: Arc<Api>, _: Arc<Client>, params: StopParams) -> Result<Empty, RpcError> {

@@ -1,8 +1,11 @@
 //! Keys that clients bring: the edge between the handshake and whoever keeps them.
 
+use async_trait::async_trait;
+use protocol::method::ModelListAnswer;
 use std::collections::BTreeMap;
 
-/// Keeps the keys that clients send.
+/// Keeps the keys that clients send, and knows the models they are for.
+#[async_trait]
 pub(crate) trait KeyDesk: Send + Sync {
     /// Variables that profiles of the user's own config take their key from and that nobody has sent yet.
     fn lacks(&self) -> Vec<String>;
@@ -18,4 +21,20 @@ pub(crate) trait KeyDesk: Send + Sync {
 
     /// What answers when a session names no model, for people.
     fn notice(&self) -> Option<String>;
+
+    /// Looks for a model server on this machine if nothing else would answer. Bounded by 150 ms; seldom does anything.
+    async fn look_around(&self);
+
+    /// Makes the connection that the first call of a session will want. Returns at once.
+    fn warm(&self, profile: Option<&str>);
+
+    /// All models; with `ask`, their servers are asked what they have, for at most 5 s.
+    async fn list(&self, ask: AskServers) -> ModelListAnswer;
+}
+
+/// Whether the servers of models are asked what they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskServers {
+    Yes,
+    No,
 }

@@ -10,17 +10,20 @@ mod find;
 mod framing;
 mod keys;
 mod listener;
+mod model;
 mod peer;
 mod queue;
 mod register;
+mod rule;
 mod session;
 mod subscription;
 mod tool;
 mod turn;
+mod usage;
 mod watch;
 
 pub(crate) use drain::Drain;
-pub(crate) use keys::KeyDesk;
+pub(crate) use keys::{AskServers, KeyDesk};
 pub(crate) use listener::{ListenError, bind, serve};
 
 use crate::session::{Presence, Registry};
@@ -46,6 +49,8 @@ pub(crate) struct Api {
     /// Every tool, offered or not.
     pub(crate) tools: Vec<protocol::method::ToolInfo>,
     pub(crate) defaults: SessionDefaults,
+    /// What the machine can enforce, found out at the start.
+    pub(crate) doctor: protocol::method::DoctorAnswer,
 }
 
 /// What a session is made with when its client does not say.

@@ -1,7 +1,7 @@
 //! The table of methods: which handler serves which.
 
 use super::client::Client;
-use super::{Api, approval, daemon, queue, session, subscription, tool, turn, watch};
+use super::{Api, approval, daemon, model, queue, rule, session, subscription, tool, turn, usage, watch};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 /// Methods that are answered only after something else has happened: they do not hold up later requests.
-pub(super) const WAITING: [&str; 1] = [method::TurnWait::NAME];
+pub(super) const WAITING: [&str; 2] = [method::TurnWait::NAME, method::ModelList::NAME];
 
 /// All methods.
 ///
@@ -22,6 +22,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     let mut module = RpcModule::from_arc(api);
     answer::<method::DaemonHello, _, _>(&mut module, daemon::hello)?;
     answer::<method::DaemonStatus, _, _>(&mut module, daemon::status)?;
+    answer::<method::DaemonDoctor, _, _>(&mut module, daemon::doctor)?;
     answer::<method::DaemonStop, _, _>(&mut module, daemon::stop)?;
     answer::<method::SessionCreate, _, _>(&mut module, session::create)?;
     answer::<method::SessionList, _, _>(&mut module, session::list)?;
@@ -39,6 +40,12 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
+    answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
+    answer::<method::ModelList, _, _>(&mut module, model::list)?;
+    answer::<method::RuleList, _, _>(&mut module, rule::list)?;
+    answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
+    answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;
+    answer::<method::RuleTest, _, _>(&mut module, rule::test)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

@@ -47,6 +47,8 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         limits: params.limits.unwrap_or(defaults.limits),
     };
     let at = Time::now();
+    api.keys.look_around().await;
+    api.keys.warm(settings.model.as_deref());
     let environment = (api.registry.deps().environment)(&client.introduced().environment);
     let created = Event::from(SessionCreated {
         session: session.clone(),
@@ -225,6 +227,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         return Err(RpcError::new(ErrorKind::InvalidParams, format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes")));
     }
     let session = api.session_id(&params.session).await?;
+    api.keys.look_around().await;
     let send = Send {
         input_id,
         content: params.content,

@@ -151,7 +151,7 @@ impl Follow {
             }
             tokio::select! {
                 () = self.sink.closed() => return Err(Left),
-                changed = live.changed() => if changed.is_err() {
+                changed = handle.changed(&mut live) => if changed.is_err() {
                     return Ok(());
                 },
                 _ = presence.changed() => {}

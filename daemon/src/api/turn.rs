@@ -64,7 +64,8 @@ struct Ending {
 impl Waiter {
     async fn run(mut self) -> Result<TurnResult, RpcError> {
         loop {
-            let mut live = self.api.registry.open(&self.session).await?.live();
+            let handle = self.api.registry.open(&self.session).await?;
+            let mut live = handle.live();
             loop {
                 let head = live.borrow_and_update().head.0;
                 while self.cursor <= head {
@@ -81,7 +82,7 @@ impl Waiter {
                         }
                     }
                 }
-                if live.changed().await.is_err() {
+                if handle.changed(&mut live).await.is_err() {
                     break;
                 }
             }

@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::error::AuthError;
 use super::{ANTHROPIC_KEY, BASE_URL, BASE_URL_KEY, Keys, OPENAI_KEY};
+use crate::config::catalog::Provider;
 use crate::config::Config;
 use crate::config::profile::{DEFAULT_MAX_OUTPUT_TOKENS, KeySource, Profile, Timeouts, Wire};
 
@@ -45,9 +46,12 @@ fn by_name(config: &Config, keys: &Keys, name: &str) -> Result<Profile, AuthErro
         if let Some(profile) = of_environment(keys, name) {
             return Ok(profile);
         }
-        if let Some(built_in) = built_in().into_iter().find(|profile| profile.name == name) {
-            return Ok(built_in);
+        if let Some(provider) = config.catalog.providers().iter().find(|provider| provider.name == name) {
+            return Ok(of_provider(provider, name, &provider.model));
         }
+    }
+    if let Some((provider, model)) = config.catalog.named(name) {
+        return of_catalog(config, provider, name, model);
     }
     let known = config.models.keys().cloned().collect();
     Err(AuthError::UnknownProfile {
@@ -71,15 +75,11 @@ fn automatic(config: &Config, keys: &Keys) -> Result<Choice, AuthError> {
     if keys.has(BASE_URL) {
         return Err(AuthError::ModelUnnamed);
     }
-    for profile in built_in() {
-        if let KeySource::Env(variable) = &profile.key
-            && keys.has(variable)
-        {
-            let notice = format!("using {} (key from {variable})", profile.name);
-            return Ok(Choice {
-                profile,
-                notice: Some(notice),
-            });
+    for provider in config.catalog.providers() {
+        let variable = &provider.api_key_env;
+        if keys.has(variable) {
+            let notice = format!("using {} (key from {variable})", provider.name);
+            return Ok(Choice { profile: of_provider(provider, &provider.name, &provider.model), notice: Some(notice) });
         }
     }
     let notice = format!(
@@ -92,27 +92,32 @@ fn automatic(config: &Config, keys: &Keys) -> Result<Choice, AuthError> {
     })
 }
 
-/// The providers that need nothing but a key, the preferred one first.
-fn built_in() -> [Profile; 2] {
-    let anthropic = profile(
-        "anthropic",
-        Wire::AnthropicMessages,
-        "https://api.anthropic.com",
-        "claude-sonnet-4-5",
-    );
-    let openai = profile("openai", Wire::OpenaiChat, "https://api.openai.com/v1", "gpt-5");
-    [
-        Profile {
-            key: KeySource::Env(ANTHROPIC_KEY.to_owned()),
-            context_tokens: Some(200_000),
-            ..anthropic
-        },
-        Profile {
-            key: KeySource::Env(OPENAI_KEY.to_owned()),
-            context_tokens: Some(400_000),
-            ..openai
-        },
-    ]
+/// `model` of a provider of the catalog, with the provider's own variable for the key.
+fn of_provider(provider: &Provider, name: &str, model: &str) -> Profile {
+    let key = KeySource::Env(provider.api_key_env.clone());
+    Profile { key, ..profile(name, provider.wire, &provider.base_url, model) }
+}
+
+/// `PROVIDER/MODEL`: reached as a configured profile of that provider is, with its key, else with the provider's own variable, which
+/// clients are asked for only where nothing is configured.
+fn of_catalog(config: &Config, provider: &Provider, name: &str, model: &str) -> Result<Profile, AuthError> {
+    if config.models.is_empty() {
+        return Ok(of_provider(provider, name, model));
+    }
+    let same = |profile: &&Profile| profile.base_url.trim_end_matches('/') == provider.base_url;
+    let like = config.models.values().find(same).ok_or_else(|| AuthError::NoProfileOf {
+        name: name.to_owned(),
+        provider: provider.name.clone(),
+        variable: provider.api_key_env.clone(),
+    })?;
+    Ok(Profile {
+        name: name.to_owned(),
+        model: model.to_owned(),
+        context_tokens: None,
+        context_budget_tokens: None,
+        prices: None,
+        ..like.clone()
+    })
 }
 
 /// The provider that a client's environment names. Anthropic's own address speaks its wire, all others the common one.
@@ -141,6 +146,7 @@ fn profile(name: &str, wire: Wire, base_url: &str, model: &str) -> Profile {
         model: model.to_owned(),
         key: KeySource::None,
         context_tokens: None,
+        context_budget_tokens: None,
         max_output_tokens: DEFAULT_MAX_OUTPUT_TOKENS,
         temperature: None,
         top_p: None,

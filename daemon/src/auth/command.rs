@@ -36,6 +36,7 @@ impl GuardedCommands {
             cwd: "/".into(),
             environment: command_environment(environment, &[], &[]),
             hidden: Vec::new(),
+            sandbox: Default::default(),
         })?;
         Ok(Self { target, plan })
     }

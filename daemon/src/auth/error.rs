@@ -69,6 +69,16 @@ pub enum AuthError {
         /// The profiles there are.
         known: Vec<String>,
     },
+    /// A provider of the catalog that no profile has a key for.
+    #[error("`{name}` needs a key of {provider}, and no profile has one")]
+    NoProfileOf {
+        /// What was named.
+        name: String,
+        /// The provider.
+        provider: String,
+        /// The variable its key usually stands in.
+        variable: String,
+    },
     /// Several profiles and no word on which.
     #[error("several models are configured and none is the default")]
     NoDefault {
@@ -90,6 +100,9 @@ impl AuthError {
             Self::ModelUnnamed => "name the provider's model, for example in AGENTD_MODEL".to_owned(),
             Self::UnknownProfile { known, .. } if known.is_empty() => "no profile is configured".to_owned(),
             Self::UnknownProfile { known, .. } => format!("the profiles are {}", known.join(", ")),
+            Self::NoProfileOf { provider, variable, .. } => {
+                format!("add a profile of {provider} with api_key_env = \"{variable}\" to the config file")
+            }
             Self::NoDefault { known } => format!("set default_model to one of {}", known.join(", ")),
         }
     }

@@ -20,7 +20,7 @@ pub use choose::{Choice, choose};
 pub use command::{GuardedCommands, RunCommand};
 pub use error::AuthError;
 
-/// Keys of the two providers that answer when no profile is configured.
+/// Keys that the demo model proposes to set.
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
@@ -159,7 +159,7 @@ impl Keys {
     }
 
     /// Whether a client has sent this variable.
-    fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.held().offered.contains_key(name)
     }
 
@@ -184,9 +184,8 @@ impl std::fmt::Debug for Keys {
 /// Names clients are asked for.
 fn asked(config: &Config) -> BTreeSet<String> {
     if config.models.is_empty() {
-        return [ANTHROPIC_KEY, OPENAI_KEY, BASE_URL, BASE_URL_KEY]
-            .map(str::to_owned)
-            .into();
+        let keys = config.catalog.providers().iter().map(|provider| provider.api_key_env.clone());
+        return keys.chain([BASE_URL, BASE_URL_KEY].map(str::to_owned)).collect();
     }
     config.key_variables().into_iter().collect()
 }

@@ -29,6 +29,19 @@ impl RunCommand for Script {
     }
 }
 
+/// What clients are asked for when nothing is configured.
+const AUTOMATIC: [&str; 9] = [
+    "AGENTD_API_KEY",
+    "AGENTD_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+];
+
 fn config(text: &str) -> anyhow::Result<Config> {
     Ok(parse(Path::new("/c/config.toml"), text)?)
 }
@@ -213,12 +226,7 @@ fn with_nothing_configured_a_client_s_key_decides_and_the_notice_says_so() -> an
     let chosen = |keys: &Keys| choose(&config, keys, None).map(|choice| (choice.profile.name, choice.notice));
     assert_eq!(
         keys.lacks(),
-        [
-            "AGENTD_API_KEY",
-            "AGENTD_BASE_URL",
-            "ANTHROPIC_API_KEY",
-            "OPENAI_API_KEY"
-        ]
+        AUTOMATIC
     );
     let demo = "using the built-in demo model: it cannot reason. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a profile to /c/config.toml";
     assert_eq!(chosen(&keys)?, ("demo".to_owned(), Some(demo.to_owned())));
@@ -228,6 +236,35 @@ fn with_nothing_configured_a_client_s_key_decides_and_the_notice_says_so() -> an
     keys.offer(sent(&[("ANTHROPIC_API_KEY", "k")]))?;
     let anthropic = "using anthropic (key from ANTHROPIC_API_KEY)";
     assert_eq!(chosen(&keys)?, ("anthropic".to_owned(), Some(anthropic.to_owned())));
+    Ok(())
+}
+
+#[test]
+fn each_provider_of_the_catalog_answers_when_its_key_is_there() -> anyhow::Result<()> {
+    let config = config("")?;
+    for provider in config.catalog.providers() {
+        let keys = keys(&config);
+        keys.offer(sent(&[(&provider.api_key_env, "k")]))?;
+        let profile = choose(&config, &keys, None)?.profile;
+        assert_eq!((&profile.name, &profile.base_url), (&provider.name, &provider.base_url));
+        assert_eq!((profile.wire, &profile.model), (provider.wire, &provider.model));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_of_the_catalog_takes_the_key_of_its_provider() -> anyhow::Result<()> {
+    let nothing = config("")?;
+    let profile = choose(&nothing, &keys(&nothing), Some("openrouter/qwen/qwen3-coder"))?.profile;
+    assert_eq!((profile.name.as_str(), profile.model.as_str()), ("openrouter/qwen/qwen3-coder", "qwen/qwen3-coder"));
+    assert!(matches!(&profile.key, KeySource::Env(name) if name == "OPENROUTER_API_KEY"));
+
+    let one = config("[models.a]\nwire = 'anthropic-messages'\nmodel = 'm'\napi_key_env = 'MINE'\nprices = { input = 1 }")?;
+    let profile = choose(&one, &keys(&one), Some("anthropic/claude-opus-4-5"))?.profile;
+    assert!(matches!(&profile.key, KeySource::Env(name) if name == "MINE"));
+    assert_eq!((profile.model.as_str(), profile.prices), ("claude-opus-4-5", None));
+    let other = choose(&one, &keys(&one), Some("openai/gpt-5")).map(|choice| choice.profile.name);
+    assert!(matches!(other, Err(AuthError::NoProfileOf { .. })), "{other:?}");
     Ok(())
 }
 
@@ -294,19 +331,14 @@ fn address_and_key_are_asked_for_and_replaced_together() -> anyhow::Result<()> {
     keys.offer(sent(&[("AGENTD_API_KEY", "alone")]))?;
     assert_eq!(
         keys.lacks(),
-        [
-            "AGENTD_API_KEY",
-            "AGENTD_BASE_URL",
-            "ANTHROPIC_API_KEY",
-            "OPENAI_API_KEY"
-        ]
+        AUTOMATIC
     );
     assert_eq!(choose(&config, &keys, None)?.profile.name, "demo");
     keys.offer(sent(&[
         ("AGENTD_BASE_URL", "https://box.example/v1"),
         ("AGENTD_API_KEY", "theirs"),
     ]))?;
-    assert_eq!(keys.lacks(), ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]);
+    assert_eq!(keys.lacks(), AUTOMATIC[2..]);
     keys.offer(sent(&[("AGENTD_API_KEY", "mine")]))?;
     assert!(!keys.has("AGENTD_BASE_URL"));
     Ok(())

@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SearchEngine, SessionDefaults, ToolSettings, wording};
+use super::{
+    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings,
+    wording,
+};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -28,6 +32,7 @@ struct Written {
     default_model: Option<Spanned<String>>,
     models: BTreeMap<Spanned<String>, Profile>,
     session: WrittenSession,
+    sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
     tools: WrittenTools,
@@ -41,6 +46,13 @@ struct WrittenSession {
     max_steps: Option<NonZeroU32>,
     resume: Option<ResumeWord>,
     unattended: Option<UnattendedWord>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenSandbox {
+    mode: Option<SandboxMode>,
+    network: Option<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -67,15 +79,17 @@ struct WrittenTools {
     search_url: Option<String>,
 }
 
-/// Reads the file at `path`; the defaults if there is none.
+/// Reads the file at `path`, the defaults if there is none, and the catalog beside it.
 ///
 /// # Errors
 /// A file that cannot be read, is no TOML, or says something the daemon does not know.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let Some((text, mode)) = read(path)? else {
-        return Ok(Config::defaults(path.to_path_buf()));
+        let defaults = Config::defaults(path.to_path_buf());
+        return Ok(Config { catalog: Catalog::beside(path)?, ..defaults });
     };
     let mut config = parse(path, &text)?;
+    config.catalog = Catalog::beside(path)?;
     let holds_key = config
         .models
         .values()
@@ -99,6 +113,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.models = models(path, text, written.models)?;
     config.default_model = default_model(path, text, written.default_model, &config.models)?;
     config.session = session(path, text, written.session)?;
+    config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     let WrittenTools { enabled, disabled, fetch_hosts, search_engine, search_url } = written.tools;
@@ -107,7 +122,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
 }
 
 /// The text and mode of the file; `None` where there is none.
-fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<Option<(String, u32)>, ConfigError> {
     let unreadable = |reason: &dyn std::fmt::Display| ConfigError::Unreadable {
         path: path.to_path_buf(),
         reason: reason.to_string(),
@@ -223,6 +238,11 @@ fn is_variable_name(name: &str) -> bool {
         .next()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     starts && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
+    let network = if written.network == Some(false) { SandboxNetwork::Off } else { SandboxNetwork::On };
+    SandboxSettings { mode: written.mode.unwrap_or_default(), network }
 }
 
 fn daemon(written: &WrittenDaemon) -> DaemonSettings {

@@ -4,9 +4,11 @@
 //! A missing file is fine: every setting has a default. An unknown key or a bad value is an error that names file and
 //! line and proposes what was meant; no message repeats a value, since it may be a key in the wrong place.
 
+pub mod catalog;
 mod error;
 mod load;
 pub mod profile;
+pub mod rules;
 mod template;
 mod values;
 mod wording;
@@ -17,10 +19,12 @@ use std::time::Duration;
 
 use protocol::{Limits, Mode, Unattended};
 
+use catalog::Catalog;
 use profile::Profile;
 
 pub use error::ConfigError;
 pub use load::{load, parse};
+pub use rules::{RuleBook, RuleSet};
 pub use template::{Template, write_template};
 
 /// Everything the user's file says, with defaults for what it does not.
@@ -32,8 +36,12 @@ pub struct Config {
     pub default_model: Option<String>,
     /// The model profiles by name.
     pub models: BTreeMap<String, Profile>,
+    /// What is known about models and providers beside the profiles.
+    pub catalog: Catalog,
     /// What sessions begin with.
     pub session: SessionDefaults,
+    /// What commands may reach.
+    pub sandbox: SandboxSettings,
     /// The daemon itself.
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
@@ -66,6 +74,38 @@ pub enum Resume {
     #[default]
     Auto,
     /// Each waits for somebody to resume it.
+    Off,
+}
+
+/// `[sandbox]`: what commands may reach, as far as the machine can enforce it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SandboxSettings {
+    /// What they may do to files.
+    pub mode: SandboxMode,
+    /// Whether they reach the network.
+    pub network: SandboxNetwork,
+}
+
+/// What commands may do to files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Everything the user may.
+    Off,
+    /// Read only.
+    ReadOnly,
+    /// Write in the project, in temporary directories and in build caches.
+    #[default]
+    WorkspaceWrite,
+}
+
+/// Whether commands reach the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxNetwork {
+    /// They do.
+    #[default]
+    On,
+    /// They do not.
     Off,
 }
 
@@ -118,7 +158,9 @@ impl Config {
             path,
             default_model: None,
             models: BTreeMap::new(),
+            catalog: Catalog::shipped(),
             session: SessionDefaults::default(),
+            sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
             tools: ToolSettings::default(),

@@ -30,6 +30,8 @@ pub struct Profile {
     pub key: KeySource,
     /// Size of the context window in tokens; `None` leaves it to the catalog.
     pub context_tokens: Option<u64>,
+    /// Tokens of context a session should stay below; `None`: the window less the longest reply.
+    pub context_budget_tokens: Option<u64>,
     /// Most tokens of one reply.
     pub max_output_tokens: u32,
     /// Sampling temperature; not sent when `None`.
@@ -202,6 +204,7 @@ struct Table {
     api_key: Option<String>,
     auth: Option<Auth>,
     context_tokens: Option<u64>,
+    context_budget_tokens: Option<u64>,
     max_output_tokens: Option<u32>,
     temperature: Option<f64>,
     top_p: Option<f64>,
@@ -237,6 +240,7 @@ impl TryFrom<Table> for Profile {
             not_empty("base_url", &base_url)?;
         }
         at_least_one("context_tokens", table.context_tokens)?;
+        at_least_one("context_budget_tokens", table.context_budget_tokens)?;
         at_least_one("max_output_tokens", table.max_output_tokens.map(u64::from))?;
         let defaults = Timeouts::default();
         Ok(Self {
@@ -246,6 +250,7 @@ impl TryFrom<Table> for Profile {
             model: table.model,
             key,
             context_tokens: table.context_tokens,
+            context_budget_tokens: table.context_budget_tokens,
             max_output_tokens: table.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS),
             temperature: table.temperature,
             top_p: table.top_p,

@@ -34,11 +34,12 @@ pub(crate) fn assemble(
     audience: Audience,
 ) -> (ModelRequest, Manifest) {
     let system = system_prompt(surroundings);
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         history: vec![(Seq(1), history.through)],
         system: hex(&Sha256::digest(system.as_bytes())),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
         bytes: system.len() as u64 + history.messages.iter().map(message_bytes).sum::<u64>(),
+        tokens: 0,
         private_dropped: history.messages.iter().map(|message| foreign_private(message, origin)).sum(),
     };
     let request = ModelRequest {
@@ -52,6 +53,7 @@ pub(crate) fn assemble(
         effort: terms.effort,
         interactive: audience == Audience::Person,
     };
+    manifest.tokens = super::tokens::of_request(&request);
     (request, manifest)
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn message_bytes(message: &Message) -> u64 {
+pub(super) fn message_bytes(message: &Message) -> u64 {
     let content = |content: &[Content]| content.iter().map(content_bytes).sum::<u64>();
     match message {
         Message::User { content: pieces } => content(pieces),
@@ -76,7 +78,7 @@ fn content_bytes(content: &Content) -> u64 {
     }
 }
 
-fn item_bytes(item: &ReplyItem) -> u64 {
+pub(super) fn item_bytes(item: &ReplyItem) -> u64 {
     match item {
         ReplyItem::Text { text, .. } | ReplyItem::Reasoning { text, .. } | ReplyItem::Refusal { text } => text.len() as u64,
         ReplyItem::Opaque { .. } => 0,

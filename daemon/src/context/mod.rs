@@ -3,3 +3,4 @@
 pub(crate) mod assemble;
 pub(crate) mod history;
 pub(crate) mod prompt;
+pub(crate) mod tokens;

@@ -21,6 +21,7 @@ mod readers;
 mod rows;
 mod schema;
 mod sessions;
+mod spent;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -37,6 +38,7 @@ pub use delete::Deletion;
 pub use error::{LogError, StorageFault};
 pub use read::{PAGE_BYTES, PAGE_ROWS};
 pub use rows::{Append, Appended, Columns, Lifetime, NewRow, NewSession, Row, SavedState, SessionKey};
+pub use spent::{SPENT_GROUPS, Spent, SpentBy};
 pub use sessions::{Resolved, SESSION_PAGE, SHORTEST_PART, SessionFilter, SessionRow};
 
 use delete::Purged;
@@ -253,6 +255,26 @@ impl EventLog {
         let kind = kind.to_owned();
         self.readers
             .read(move |connection| read::nth_last(connection, session, &kind, nth))
+            .await
+    }
+
+    /// The last `limit` rows of a kind, at most `PAGE_ROWS`, newest first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn last_of_kind(&self, session: SessionKey, kind: &'static str, limit: usize) -> Result<Vec<Row>, LogError> {
+        self.readers
+            .read(move |connection| read::last_of_kind(connection, session, kind, limit))
+            .await
+    }
+
+    /// What model calls used, of one session or of all, deleted ones included: at most `SPENT_GROUPS` sums, the newest first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn spent(&self, session: Option<SessionKey>, by: SpentBy) -> Result<Vec<Spent>, LogError> {
+        self.readers
+            .read(move |connection| spent::sums(connection, session, by))
             .await
     }
 

@@ -83,6 +83,19 @@ pub(super) fn nth_last(
         .optional()?)
 }
 
+/// The last rows of a kind, newest first.
+pub(super) fn last_of_kind(
+    connection: &Connection,
+    session: SessionKey,
+    kind: &str,
+    limit: usize,
+) -> Result<Vec<Row>, LogError> {
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE session = ?1 AND kind = ?2 ORDER BY seq DESC LIMIT ?3");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query(params![session.0, kind, limit.min(PAGE_ROWS)])?;
+    page(rows, |row| Row::from_columns(row, 0), Row::bytes)
+}
+
 fn page<T>(
     mut rows: Rows<'_>,
     read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,

@@ -76,6 +76,9 @@ pub struct CommandFact {
     /// Keys of the repository's own git configuration that make git run programs, e.g. `filter.x.clean`.
     #[serde(default)]
     pub git_config: Vec<String>,
+    /// The command is to run outside of the session's sandbox.
+    #[serde(default)]
+    pub outside_sandbox: bool,
     /// Absolute directories of the daemon itself (state, configuration, runtime), where they are not the usual ones.
     #[serde(default)]
     pub own: Vec<PathBuf>,

@@ -165,6 +165,10 @@ const EXACT_ONLY: &[&str] = &[
 #[must_use]
 pub fn grant_for(facts: &Facts) -> Option<Grant> {
     let tool = facts.tool.clone();
+    // To leave the sandbox is allowed once at a time.
+    if facts.command.as_ref().is_some_and(|command| command.outside_sandbox) {
+        return None;
+    }
     if let Some(command) = &facts.command {
         return command_grant(tool, &command.text, &shell::analyse(command));
     }

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod check;
 pub mod facts;
 pub(crate) mod files;
 pub mod grant;
@@ -16,6 +17,7 @@ pub mod shell;
 #[cfg(test)]
 mod tests;
 
+pub use check::RuleFault;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};
 pub use mode::{Decision, Mode, Verdict};

@@ -16,6 +16,9 @@ pub struct Verdict {
     /// Text of the rule or session allowance that spoke.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The call only reads inside the project, says the built-in list: it runs in the read-only sandbox.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
     /// The simple commands found in a command line, in order, shown under it in an approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
@@ -27,6 +30,7 @@ impl Verdict {
             decision,
             reason: reason.into(),
             rule: None,
+            read_only: false,
             parts: Vec::new(),
         }
     }

@@ -38,6 +38,9 @@ pub(super) fn verdict_of(rule: &Rule) -> Verdict {
     Verdict::new(decision, reason).by_rule(rule)
 }
 
+/// Why a command that asks to leave the sandbox always asks: no rule, allowance or mode speaks for it.
+const OUTSIDE: &str = "runs outside the sandbox\nIt can write and read what you can. If it was tried before, that first run may have had effects.";
+
 struct Case<'a> {
     facts: &'a Facts,
     command: &'a CommandFact,
@@ -72,6 +75,9 @@ impl<'a> Case<'a> {
             {
                 return verdict_of(rule);
             }
+        }
+        if self.command.outside_sandbox {
+            return Verdict::new(Decision::Ask, OUTSIDE);
         }
         let whole = self
             .policy
@@ -154,7 +160,10 @@ impl<'a> Case<'a> {
         match spoke {
             Some(Cover::Rule(rule)) => verdict_of(rule),
             Some(Cover::Grant(grant)) => Verdict::new(Decision::Allow, "Allowed for this session.").by_rule(grant),
-            _ => Verdict::new(Decision::Allow, "It only reads inside the project."),
+            _ => Verdict {
+                read_only: true,
+                ..Verdict::new(Decision::Allow, "It only reads inside the project.")
+            },
         }
     }
 }

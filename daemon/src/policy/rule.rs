@@ -166,7 +166,7 @@ impl Rule {
         self.matches_host(facts.host.as_deref()) && self.matches_paths(&facts.paths)
     }
 
-    fn matches_host(&self, host: Option<&str>) -> bool {
+    pub(super) fn matches_host(&self, host: Option<&str>) -> bool {
         if self.hosts.is_empty() {
             // An allow rule that names no host does not open the network.
             return host.is_none() || self.decision != RuleDecision::Allow;
@@ -174,7 +174,7 @@ impl Rule {
         host.is_some_and(|host| self.hosts.iter().any(|pattern| host_matches(pattern, host)))
     }
 
-    fn matches_paths(&self, paths: &[PathFact]) -> bool {
+    pub(super) fn matches_paths(&self, paths: &[PathFact]) -> bool {
         if self.paths.is_empty() {
             return self.decision != RuleDecision::Allow
                 || paths
@@ -287,7 +287,7 @@ pub(super) fn host_matches(pattern: &str, host: &str) -> bool {
 }
 
 impl fmt::Display for Rule {
-    /// One line such as `deny bash: git push …`.
+    /// One line such as `deny bash: git push … for /home/ann/site`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.decision {
             RuleDecision::Allow => "allow",
@@ -306,6 +306,9 @@ impl fmt::Display for Rule {
         }
         if !self.hosts.is_empty() {
             write!(f, " at {}", self.hosts.join(", "))?;
+        }
+        if let Some(root) = &self.root {
+            write!(f, " for {}", root.display())?;
         }
         Ok(())
     }

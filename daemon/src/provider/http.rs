@@ -49,6 +49,24 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
+    /// Makes a connection to `profile`'s provider and keeps it for the first call. Only over TLS, whose handshake is what takes time,
+    /// and without the key. What comes of it does not matter.
+    pub async fn warm(&self, profile: &Profile) {
+        let Ok(mut url) = address(profile, "") else { return };
+        let http = self.clone();
+        let connect = profile.timeouts.connect;
+        // The first client reads the system's certificates.
+        let built = tokio::task::spawn_blocking(move || http.client(connect)).await;
+        let Ok(Ok(client)) = built else { return };
+        if url.scheme() != "https" {
+            return;
+        }
+        url.set_path("/");
+        url.set_query(None);
+        let _ = (url.set_username(""), url.set_password(None));
+        let _answered = timeout(connect, client.head(url).send()).await;
+    }
+
     /// The client that gives up connecting after `connect`.
     fn client(&self, connect: Duration) -> Result<Client, ModelError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,6 +179,47 @@ impl Endpoint {
             decoded.into_reply(sink)
         });
         reply.map_err(|error| self.redacted(error))
+    }
+
+    /// The body of a `GET`, at most `bytes_limit` long and within `limit`.
+    ///
+    /// # Errors
+    /// As for `exchange`; a longer body is `ReplyTooLarge`.
+    pub(super) async fn fetch(
+        &self,
+        key_header: KeyHeader,
+        wire_headers: &[(HeaderName, &'static str)],
+        query: Option<&str>,
+        bytes_limit: usize,
+        limit: Duration,
+    ) -> Result<Vec<u8>, ModelError> {
+        let mut headers = self.request_headers(key_header, wire_headers)?;
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let mut url = self.url.clone();
+        if url.query().is_none() {
+            url.set_query(query);
+        }
+        let client = self.http.client(self.timeouts.connect)?;
+        let deadline = Instant::now() + limit;
+        let got = async {
+            let mut response = match timeout_at(deadline, client.get(url).headers(headers).send()).await {
+                Ok(answered) => answered.map_err(|error| self.unreachable(error))?,
+                Err(_) => return Err(self.silent(limit)),
+            };
+            if response.status() != StatusCode::OK {
+                return Err(self.failure(response, deadline).await);
+            }
+            let mut body = Vec::new();
+            loop {
+                let chunk = timeout_at(deadline, response.chunk()).await.map_err(|_| self.silent(limit))?;
+                let Some(chunk) = chunk.map_err(cut)? else { return Ok(body) };
+                body.extend_from_slice(&chunk);
+                if body.len() > bytes_limit {
+                    return Err(ModelError::new(Class::ReplyTooLarge, format!("the answer is longer than {bytes_limit} bytes")));
+                }
+            }
+        };
+        got.await.map_err(|error| self.redacted(error))
     }
 
     /// `error` without the profile's secrets.
@@ -298,7 +357,8 @@ impl Endpoint {
             Class::Connect
         };
         let words = chain(&error.without_url());
-        ModelError::new(class, format!("{} could not be reached: {words}", self.host()))
+        let origin = self.url.origin().ascii_serialization();
+        ModelError::new(class, format!("{origin} could not be reached: {words}"))
     }
 
     fn silent(&self, waited: Duration) -> ModelError {

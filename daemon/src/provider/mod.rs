@@ -18,6 +18,7 @@ mod exchange;
 mod http;
 mod json_text;
 mod lenient;
+pub mod listing;
 mod normal;
 mod openai_chat;
 mod openai_responses;

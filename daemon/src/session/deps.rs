@@ -2,8 +2,8 @@
 
 use super::effect::model::Models;
 use super::live::Presence;
+use crate::config::RuleBook;
 use crate::log::EventLog;
-use crate::policy::Rule;
 use crate::tool::{GuardPlan, Tool};
 use protocol::Time;
 use std::collections::BTreeMap;
@@ -16,13 +16,16 @@ pub(crate) struct Deps {
     pub(crate) log: EventLog,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) models: Arc<dyn Models>,
-    pub(crate) rules: Arc<[Rule]>,
+    /// The user's own rules.
+    pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
     pub(crate) tuning: Tuning,
     /// Makes the environment of commands from that of a client.
     pub(crate) environment: EnvironmentRule,
+    /// What commands may reach.
+    pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The machine's clock.

@@ -1,8 +1,9 @@
 //! The fold: how each event changes the state. Total, for any order of events a log can hold; an event that does not fit changes
 //! nothing, since a log is a fact and not a request.
 
+use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
 use super::state::{
-    Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
 };
 use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
@@ -61,6 +62,9 @@ impl State {
                 turn.usage += failed.usage.unwrap_or_default();
             }),
             Event::StepCompleted(completed) => {
+                if let Some(usage) = completed.usage {
+                    self.calibration.learn(completed.manifest.tokens, usage.input);
+                }
                 self.usage += completed.usage.unwrap_or_default();
                 self.with_turn(|turn| {
                     turn.stage = Stage::Acting;
@@ -118,11 +122,12 @@ impl State {
             }
             Event::ToolStarted(started) => self.with_turn(|turn| turn.advance_call(&started.call, Progress::Running)),
             Event::ToolCompleted(completed) => self.finish_call(completed),
-            Event::NoticeAdded(notice) => {
-                if notice.code == "model_choice" {
-                    self.announced = Some(notice.text.clone());
-                }
-            }
+            Event::NoticeAdded(notice) => match notice.code.as_str() {
+                "model_choice" => self.announced = Some(notice.text.clone()),
+                CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
+                CONTEXT_BUDGET => self.context_noticed = true,
+                _ => {}
+            },
             Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
             Event::JobEnded(ended) => {
                 self.jobs.retain(|job| job.id != ended.job);
@@ -149,6 +154,8 @@ impl State {
             self.title.clone_from(&changed.title);
         }
         if changed.model.is_some() {
+            // Another model has another budget and another tokenizer.
+            (self.context_noticed, self.calibration) = (false, Calibration::default());
             settings.model.clone_from(&changed.model);
         }
         settings.mode = changed.mode.unwrap_or(settings.mode);

@@ -47,6 +47,10 @@ pub(crate) struct Handle {
     pub(crate) presence: Arc<Presence>,
 }
 
+/// The session's actor is gone; opening it again starts another.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
 impl Handle {
     pub(crate) fn new(
         mailbox: mpsc::Sender<Message>,
@@ -64,6 +68,19 @@ impl Handle {
     /// What it shows.
     pub(crate) fn live(&self) -> watch::Receiver<Arc<Live>> {
         self.publisher.subscribe()
+    }
+
+    /// Waits until `live` shows something new.
+    ///
+    /// # Errors
+    /// The actor is gone, and everything it showed was seen.
+    pub(crate) async fn changed(&self, live: &mut watch::Receiver<Arc<Live>>) -> Result<(), Gone> {
+        tokio::select! {
+            biased;
+            changed = live.changed() => changed.map_err(|_| Gone),
+            // This handle can show things too, so the actor's end does not close what it shows.
+            () = self.mailbox.closed() => Err(Gone),
+        }
     }
 
     /// Puts a request into the mailbox without waiting for an answer.

@@ -70,6 +70,20 @@ pub(crate) struct Replied {
     pub(crate) usage: Option<Usage>,
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
+    pub(crate) room: Room,
+}
+
+/// How much context a model takes and how much a call used of it, in tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// To stay below; 0: nobody counts.
+    pub(crate) budget: u64,
+    /// Of the request, estimated.
+    pub(crate) request: u64,
+    /// Of the reply, estimated.
+    pub(crate) reply: u64,
+    /// What a person should know about the budget, if it rests on a guess.
+    pub(crate) doubt: Option<String>,
 }
 
 /// A piece of a reply.
@@ -165,7 +179,10 @@ pub(crate) struct Context<'a> {
     pub(crate) jitter: f64,
     /// How often a model call is tried again.
     pub(crate) retries: u32,
+    /// The rules that hold for the session's project.
     pub(crate) rules: &'a [Rule],
+    /// Whether the built-in list of read-only commands runs without asking.
+    pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What is to be said about the model that would be chosen now, if no person named it.

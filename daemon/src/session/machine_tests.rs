@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::decide::decide;
-use super::input::{Answer, Context, Failed, Input, Inspected, Item, JobEnd, Piece, Replied, RequestedCall, Retry, Send, ToolEnd};
+use super::input::{
+    Answer, Context, Failed, Input, Inspected, Item, JobEnd, Piece, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
+};
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
@@ -107,7 +109,7 @@ impl World {
             format!("a{}", count.get())
         };
         let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], shown, announce: Some("using demo".to_owned()) };
+            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some("using demo".to_owned()) };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);
@@ -190,7 +192,8 @@ impl World {
         }
         let stop = if calls == 0 && self.random.chance(5) { Stop::PauseTurn } else { Stop::EndTurn };
         let (model, manifest) = (ModelRef::default(), Manifest::default());
-        let replied = Replied { key, pieces, stop, model, usage: None, cost: None, manifest };
+        let room = Room { budget: 100, request: self.random.below(120) as u64, ..Room::default() };
+        let replied = Replied { key, pieces, stop, model, usage: None, cost: None, manifest, room };
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
@@ -571,7 +574,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
     let call = RequestedCall { inspected: Ok(writing()), ..world.call() };
     let pieces = vec![Piece::Call { index: 0, call: Box::new(call) }];
     let (model, manifest) = (ModelRef::default(), Manifest::default());
-    let replied = Replied { key, pieces, stop: Stop::ToolUse, model, usage: None, cost: None, manifest };
+    let replied = Replied { key, pieces, stop: Stop::ToolUse, model, usage: None, cost: None, manifest, room: Room::default() };
     world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
     assert!(matches!(world.running_one(), Some(Effect::Tool(_))));
 

@@ -3,7 +3,8 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
+//! - `inspect`: what a call would do, looked at outside of any turn.
 //! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session.
 
 mod actor;
@@ -16,6 +17,8 @@ pub(crate) mod effect;
 mod fold;
 mod handle;
 mod input;
+mod known;
+mod inspect;
 mod live;
 #[cfg(test)]
 mod machine_tests;
@@ -31,5 +34,6 @@ pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::Send;
 pub(crate) use live::{Answers, Live, Presence};
+pub(crate) use inspect::inspect_command;
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

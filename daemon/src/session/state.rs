@@ -58,6 +58,11 @@ pub(crate) struct State {
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
     pub(crate) announced: Option<String>,
+    /// The last notice about a context window nobody knows.
+    pub(crate) doubted: Option<String>,
+    /// A person was told that the context nears its budget.
+    pub(crate) context_noticed: bool,
+    pub(crate) calibration: Calibration,
 }
 
 /// A command in the background.
@@ -173,6 +178,33 @@ pub(crate) enum Progress {
     Refused,
     Running,
     Done,
+}
+
+/// How far off our own count of tokens was, by what providers reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Calibration {
+    /// Tokens as estimated and as reported, of the last call that had both; both 0 without one.
+    pub(crate) estimated: u64,
+    pub(crate) reported: u64,
+}
+
+impl Calibration {
+    /// Wider than any tokenizer differs from the estimate; a report beyond it counts something else.
+    const FACTOR: u64 = 8;
+
+    /// Learns from a call.
+    pub(crate) fn learn(&mut self, estimated: u64, reported: u64) {
+        let bound = estimated.saturating_mul(Self::FACTOR);
+        if estimated > 0 && reported.saturating_mul(Self::FACTOR) >= estimated && reported <= bound {
+            *self = Self { estimated, reported };
+        }
+    }
+
+    /// An estimate, corrected.
+    pub(crate) fn correct(self, estimate: u64) -> u64 {
+        if self.estimated == 0 { estimate } else { estimate.saturating_mul(self.reported) / self.estimated }
+    }
 }
 
 impl State {

@@ -3,6 +3,7 @@
 //! The [`Running`] value owns the control pipe: dropping it, also by the daemon's death, kills the command and all it
 //! started. See [`super::guard`] for the other end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use tokio::time::Instant;
 use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
 use super::orphans::{self, Registration};
 use super::resolve::Resolved;
-use super::{Target, TargetError, harden, lock};
+use super::sandbox::{self, Confinement, Profile, Refusal};
+use super::{Target, TargetError, environment, harden, lock};
 
 /// Bytes read from a command at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -83,18 +85,39 @@ impl Target {
     /// # Errors
     /// `cwd` is no directory or the guard cannot be started.
     pub fn start_command(&self, plan: &GuardPlan, command: &str, cwd: &Resolved) -> Result<Running, TargetError> {
+        self.start_confined(plan, command, cwd, Confinement::Outside)
+    }
+
+    /// As [`Target::start_command`], in the sandbox that `confinement` means for this session.
+    ///
+    /// # Errors
+    /// As there; a sandbox that cannot be made is the end of the command, [`CommandEnd::Failed`].
+    pub fn start_confined(
+        &self,
+        plan: &GuardPlan,
+        command: &str,
+        cwd: &Resolved,
+        confinement: Confinement,
+    ) -> Result<Running, TargetError> {
         let inherited = harden::inherited();
+        let sandbox = self.sandbox().profile(confinement, self, plan.state_dir.clone());
+        let environment = self.confined_environment(confinement, sandbox.as_ref());
+        let failed = |source| TargetError::Io {
+            path: "starting a command".into(),
+            source,
+        };
         let order = Order {
             lock: lock::lock_path(&plan.state_dir),
             cwd: cwd.path.clone(),
             cwd_id: self.directory_id(cwd)?,
             umask: inherited.umask,
             nofile_soft: inherited.nofile_soft,
-            line: shell_line(self.environment().get("PATH").map(String::as_str), command),
+            sandbox,
+            line: shell_line(environment.get("PATH").map(String::as_str), command),
         };
         let mut guard = tokio::process::Command::new(&plan.exe);
-        guard.arg(EXEC_GUARD).args(order.to_arguments());
-        guard.env_clear().envs(self.environment());
+        guard.arg(EXEC_GUARD).args(order.to_arguments().map_err(failed)?);
+        guard.env_clear().envs(environment);
         guard
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -103,10 +126,6 @@ impl Target {
             let child = guard.spawn()?;
             let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or_default();
             Ok((child, pid))
-        };
-        let failed = |source| TargetError::Io {
-            path: "starting a command".into(),
-            source,
         };
         let (mut child, registration) = orphans::register(start).map_err(failed)?;
         let (Some(control), output, report_pipe) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -122,6 +141,41 @@ impl Target {
             guard: child,
             _registration: registration,
         })
+    }
+}
+
+impl Target {
+    /// The sandbox a call gets, in words; none if it runs outside of any.
+    pub fn sandbox_words(&self, plan: &GuardPlan, confinement: Confinement) -> Option<String> {
+        let profile = self.sandbox().profile(confinement, self, plan.state_dir.clone());
+        profile.map(|profile| profile.words())
+    }
+
+    /// What the sandbox kept from a command that failed, as far as facts tell. Blocks on the file system.
+    pub fn refusal(
+        &self,
+        plan: &GuardPlan,
+        confinement: Confinement,
+        cwd: &Resolved,
+        line: &str,
+        output: &str,
+    ) -> Option<Refusal> {
+        let profile = self.sandbox().profile(confinement, self, plan.state_dir.clone())?;
+        Some(Refusal::look(&profile, cwd, line, output))
+    }
+
+    /// The environment of a command: in a sandbox without what acts for the person, and where nobody looked at the call
+    /// only what is needed, with git's programs switched off.
+    fn confined_environment(&self, confinement: Confinement, profile: Option<&Profile>) -> BTreeMap<String, String> {
+        let mut environment = self.environment().clone();
+        if confinement == Confinement::ReadOnly {
+            environment::scrub(&mut environment, self.roots().iter().map(|root| root.path.as_path()));
+        }
+        if let Some(profile) = profile {
+            environment.retain(|name, _| !environment::is_personal(name));
+            environment.extend(sandbox::variables(profile));
+        }
+        environment
     }
 }
 

@@ -89,6 +89,24 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
+/// Takes every capability for good, those of a namespace included, and what would give new ones.
+#[cfg(target_os = "linux")]
+pub(super) fn drop_all_capabilities() -> io::Result<()> {
+    use rustix::thread::{self, CapabilitySet};
+    if !thread::capabilities(None)?.effective.is_empty() {
+        for capability in CapabilitySet::all() {
+            if matches!(thread::capability_is_in_bounding_set(capability), Ok(true)) {
+                thread::remove_capability_from_bounding_set(capability)?;
+            }
+        }
+        let _ = thread::clear_ambient_capability_set();
+        let none = CapabilitySet::empty();
+        thread::set_capabilities(None, thread::CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    }
+    thread::set_no_new_privs(true)?;
+    Ok(())
+}
+
 #[cfg(not(target_os = "linux"))]
 fn drop_capabilities() -> io::Result<()> {
     Ok(())

@@ -4,6 +4,7 @@
 //! log's private column.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Names a command may have from the client.
 const LISTED: &[&str] = &[
@@ -122,6 +123,35 @@ pub fn command_environment(
     environment.extend(SET.iter().map(|(name, value)| (name.to_string(), value.to_string())));
     environment
 }
+
+/// What a command that nobody looked at gets: no variable of the configuration, no program of the project, and git without the
+/// programs that a repository can name.
+pub(super) fn scrub<'a>(environment: &mut BTreeMap<String, String>, roots: impl Iterator<Item = &'a Path> + Clone) {
+    environment.retain(|name, _| is_listed(name));
+    if let Some(path) = environment.get_mut("PATH") {
+        let of_system = |dir: &&str| {
+            let dir = Path::new(dir);
+            dir.is_absolute() && !roots.clone().any(|root| dir.starts_with(root))
+        };
+        *path = path.split(':').filter(of_system).collect::<Vec<_>>().join(":");
+    }
+    let fixed = SET.iter().chain(GIT_WITHOUT_PROGRAMS);
+    environment.extend(fixed.map(|(name, value)| (name.to_string(), value.to_string())));
+}
+
+/// Settings of git that win over those of any file.
+pub(super) const GIT_WITHOUT_PROGRAMS: &[(&str, &str)] = &[
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_COUNT", "4"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_KEY_1", "core.pager"),
+    ("GIT_CONFIG_VALUE_1", "cat"),
+    ("GIT_CONFIG_KEY_2", "core.hooksPath"),
+    ("GIT_CONFIG_VALUE_2", "/dev/null"),
+    ("GIT_CONFIG_KEY_3", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_3", "explicit"),
+];
 
 fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.contains(&name) || FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))

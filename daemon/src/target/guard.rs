@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ use rustix::process::{Pid, PidfdFlags, WaitStatus};
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
 use super::descendants::{Brood, Left};
-use super::lock;
+use super::sandbox::{self, Ghosts, Plan, Profile};
+use super::{lock, told};
 
 /// The word after `agentd` that makes it a guard.
 pub const EXEC_GUARD: &str = "exec-guard";
@@ -58,13 +59,18 @@ pub(super) struct Order {
     pub(super) umask: u32,
     /// Soft limit of open descriptors; none if unlimited.
     pub(super) nofile_soft: Option<u64>,
+    /// What the command may reach; everything its user may if none.
+    pub(super) sandbox: Option<Profile>,
     /// Program and arguments.
     pub(super) line: Vec<OsString>,
 }
 
 impl Order {
     /// The arguments after `exec-guard`.
-    pub(super) fn to_arguments(&self) -> Vec<OsString> {
+    ///
+    /// # Errors
+    /// A path of the sandbox is no UTF-8.
+    pub(super) fn to_arguments(&self) -> io::Result<Vec<OsString>> {
         let nofile = self
             .nofile_soft
             .map_or_else(|| "unlimited".to_string(), |limit| limit.to_string());
@@ -75,9 +81,10 @@ impl Order {
             format!("{device}:{inode}").into(),
             format!("{:o}", self.umask).into(),
             nofile.into(),
+            serde_json::to_string(&self.sandbox)?.into(),
         ];
         arguments.extend(self.line.iter().cloned());
-        arguments
+        Ok(arguments)
     }
 
     fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
@@ -93,6 +100,7 @@ impl Order {
             "unlimited" => None,
             number => Some(number.parse().ok()?),
         };
+        let sandbox = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
         let line: Vec<OsString> = arguments.collect();
         (!line.is_empty()).then_some(Self {
             lock,
@@ -100,6 +108,7 @@ impl Order {
             cwd_id: FileId { device, inode },
             umask,
             nofile_soft,
+            sandbox,
             line,
         })
     }
@@ -111,6 +120,10 @@ impl Order {
 pub fn exec_guard(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     if arguments.nth(1).as_deref() != Some(OsStr::new(EXEC_GUARD)) {
         return None;
+    }
+    let mut arguments = arguments.peekable();
+    if arguments.next_if(|word| word == sandbox::PROBE).is_some() {
+        return Some(probe(arguments));
     }
     let Some(order) = Order::from_arguments(arguments) else {
         report("failed exec-guard is started by agentd, not by hand");
@@ -125,6 +138,14 @@ pub fn exec_guard(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitC
     }
 }
 
+/// Finds out for the daemon what can be enforced here.
+fn probe(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match sandbox::answer_probe(arguments).map(|answer| io::stdout().write_all(answer.as_bytes())) {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
 fn guard(order: &Order) -> io::Result<()> {
     prepare();
     let _share = lock::share(&order.lock)?;
@@ -134,8 +155,17 @@ fn guard(order: &Order) -> io::Result<()> {
         return Ok(());
     }
     enter(order)?;
-    let mut brood = Brood::new(start(order)?);
-    match watch(&mut brood, &mut control) {
+    let mut ghosts = Ghosts::default();
+    let plan = order.sandbox.as_ref().map(|profile| Plan::new(profile, &mut ghosts));
+    let started = start(order, plan);
+    let done = started.and_then(|main| attend(Brood::new(main), &mut control));
+    ghosts.leave();
+    done
+}
+
+/// Stays with the command until it and all it started are gone.
+fn attend(mut brood: Brood, control: &mut File) -> io::Result<()> {
+    match watch(&mut brood, control) {
         Ok(Over::Ended) => {
             let left = brood.kill_all(Some(SWEEP_LIMIT));
             report(&line_of(brood.status));
@@ -176,32 +206,45 @@ fn prepare() {
 
 /// Goes to the working directory, if it is still the one that was judged.
 fn enter(order: &Order) -> io::Result<()> {
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", order.cwd.display()));
-    std::env::set_current_dir(&order.cwd).map_err(named)?;
-    let here = FileId::from(&rustix::fs::stat(".")?);
-    if here == order.cwd_id {
-        return Ok(());
-    }
-    Err(io::Error::other(format!(
-        "{} was replaced by another directory",
-        order.cwd.display()
-    )))
+    go_to(&order.cwd, order.cwd_id)
 }
 
-fn start(order: &Order) -> io::Result<Pid> {
+fn go_to(cwd: &Path, id: FileId) -> io::Result<()> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", cwd.display()));
+    std::env::set_current_dir(cwd).map_err(named)?;
+    if FileId::from(&rustix::fs::stat(".")?) == id {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{} was replaced by another directory", cwd.display())))
+}
+
+fn start(order: &Order, plan: Option<Plan>) -> io::Result<Pid> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
     let (umask, nofile_soft) = (order.umask, order.nofile_soft);
+    let (cwd, cwd_id) = (order.cwd.clone(), order.cwd_id);
+    let sandbox = order.sandbox.clone().zip(plan);
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).process_group(0);
     command.stdout(output()?).stderr(output()?);
-    // SAFETY: the guard has one thread, so nothing is held across the fork.
-    unsafe { command.pre_exec(move || confine(umask, nofile_soft)) };
-    let child = command
-        .spawn()
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
+    let child = told::spawn(command, move || {
+        confine(umask, nofile_soft)?;
+        match &sandbox {
+            Some((profile, plan)) => enforce(plan, profile, || go_to(&cwd, cwd_id)),
+            None => Ok(()),
+        }
+    });
+    let child = child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
     Ok(Pid::from_child(&child))
+}
+
+#[cfg(target_os = "linux")]
+use sandbox::enforce;
+
+#[cfg(not(target_os = "linux"))]
+fn enforce(_: &Plan, _: &Profile, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    Err(io::Error::other("sandboxes need Linux"))
 }
 
 fn output() -> io::Result<OwnedFd> {
@@ -276,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_survives_being_written_as_arguments() {
+    fn an_order_survives_being_written_as_arguments() -> io::Result<()> {
         for nofile_soft in [None, Some(1024)] {
             let order = Order {
                 lock: "/s/guards.lock".into(),
@@ -287,10 +330,12 @@ mod tests {
                 },
                 umask: 0o027,
                 nofile_soft,
+                sandbox: None,
                 line: vec!["bash".into(), "-c".into(), "echo \"$1\"\n-- x".into()],
             };
-            assert_eq!(Order::from_arguments(order.to_arguments().into_iter()), Some(order));
+            assert_eq!(Order::from_arguments(order.to_arguments()?.into_iter()), Some(order));
         }
+        Ok(())
     }
 
     #[test]

@@ -18,9 +18,10 @@ pub mod command;
 mod confine;
 mod descendants;
 pub mod environment;
+mod git_config;
 pub mod guard;
 mod harden;
-
+mod inspect;
 mod lock;
 pub mod names;
 pub mod open;
@@ -29,6 +30,8 @@ mod orphans;
 mod project;
 pub mod replace;
 pub mod resolve;
+pub mod sandbox;
+mod told;
 pub mod walk;
 
 pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
@@ -49,6 +52,7 @@ struct Inner {
     cwd: PathBuf,
     environment: BTreeMap<String, String>,
     hidden: Vec<PathBuf>,
+    sandbox: sandbox::Settings,
 }
 
 /// What a [`Target`] is made from.
@@ -62,6 +66,8 @@ pub struct TargetSpec {
     pub environment: BTreeMap<String, String>,
     /// Directories no file tool may read or write, whatever was approved: the daemon's own state and configuration.
     pub hidden: Vec<PathBuf>,
+    /// What commands may reach.
+    pub sandbox: sandbox::Settings,
 }
 
 /// A directory the session works in, held open since the session began.
@@ -152,6 +158,7 @@ impl Target {
             cwd,
             environment: spec.environment,
             hidden,
+            sandbox: spec.sandbox,
         })))
     }
 
@@ -161,13 +168,14 @@ impl Target {
     /// A root is gone or was replaced.
     pub fn with_environment(&self, environment: BTreeMap<String, String>) -> Result<Self, TargetError> {
         self.roots().iter().try_for_each(Root::check)?;
-        let Inner { roots, cwd, hidden, .. } = &*self.0;
-        let (roots, cwd, hidden) = (Arc::clone(roots), cwd.clone(), hidden.clone());
+        let Inner { roots, cwd, hidden, sandbox, .. } = &*self.0;
+        let (roots, cwd, hidden, sandbox) = (Arc::clone(roots), cwd.clone(), hidden.clone(), sandbox.clone());
         Ok(Self(Arc::new(Inner {
             roots,
             cwd,
             environment,
             hidden,
+            sandbox,
         })))
     }
 
@@ -193,6 +201,11 @@ impl Target {
             .get("HOME")
             .map(Path::new)
             .filter(|home| home.is_absolute())
+    }
+
+    /// What commands may reach.
+    pub fn sandbox(&self) -> &sandbox::Settings {
+        &self.0.sandbox
     }
 
     pub(crate) fn hidden(&self) -> &[PathBuf] {

@@ -195,6 +195,7 @@ mod tests {
             cwd: root,
             environment,
             hidden: Vec::new(),
+            sandbox: Default::default(),
         })
         .unwrap()
     }

@@ -17,7 +17,8 @@ use super::{arguments, blocking, duration, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
 use crate::policy::shell::operands;
-use crate::target::{Resolved, is_personal};
+use crate::target::sandbox::{Confinement, Mode};
+use crate::target::{GuardPlan, Resolved, Running, TargetError, is_personal};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
@@ -40,6 +41,9 @@ struct Arguments {
     command: String,
     /// Directory to run it in; the session's working directory if left out.
     cwd: Option<String>,
+    /// Ask the person to let this one command run outside the sandbox, as a call of its own. Only when the sandbox
+    /// refused what the task needs, or clearly will (a push with the person's keys, a file outside the project).
+    outside_sandbox: Option<bool>,
     /// Milliseconds until the command is ended, 120000 if left out; without a limit in the background.
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
@@ -85,7 +89,8 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
          running with `&` is killed at its end: for a server or a long build use `wait: false`, which answers with a job for \
          job_output and job_kill (at most {MAX_JOBS} at once), or a `wait` such as \"2m\". Nothing can be typed into it. It is \
          ended after `timeout_ms` (default 120000, at most 600000). Of more than {MODEL_LIMIT_BYTES} bytes of output you see \
-         the beginning and the end."
+         the beginning and the end. Commands may run in a sandbox that lets them write in the project, in temporary \
+         directories and in build caches only, and hides keys; set `outside_sandbox` to ask for more."
     ),
     schema: arguments::schema::<Arguments>(),
     writes: true,
@@ -97,6 +102,13 @@ struct Checked {
     cwd: Resolved,
     limit: Limit,
     wait: Wait,
+}
+
+impl Arguments {
+    /// The sandbox of the call, which would be `judged` if it did not ask to leave it. It asked a person for that.
+    fn confinement(&self, judged: Confinement) -> Confinement {
+        if self.outside_sandbox == Some(true) { Confinement::Outside } else { judged }
+    }
 }
 
 impl Checked {
@@ -152,14 +164,19 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
             .with_content("script", path.as_bytes())
             .with_content("hash", hash.as_bytes());
     }
+    let outside_sandbox = parsed.confinement(Confinement::Session) == Confinement::Outside
+        && place.target.sandbox().effective_mode() != Mode::Off;
+    digest = digest.with("sandbox mode", place.target.sandbox().effective_mode().as_str().as_bytes());
     let mut command = CommandFact {
         text: parsed.command.clone(),
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
         home: place.target.home().map(Into::into),
+        outside_sandbox,
         ..CommandFact::default()
     };
     command.operands = place.target.operands(&operands(&command), &cwd.path);
+    place.target.look_for_programs(&mut command);
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
     Ok(Inspected {
         facts: Facts {
@@ -205,23 +222,55 @@ impl Tool for Bash {
         {
             return Ended::new(Outcome::NotRun, full.to_string());
         }
-        let started = run
-            .place
-            .target
-            .start_command(&run.guard, &checked.arguments.command, &checked.cwd);
-        let watch = match started {
+        let sandboxed = Sandboxed {
+            place: run.place,
+            guard: run.guard,
+            confinement: checked.arguments.confinement(run.confinement),
+        };
+        let watch = match sandboxed.start(&checked.arguments.command, &checked.cwd) {
             Ok(running) => Watch::new(running, run.output, checked.limit),
             Err(error) => return Ended::new(Outcome::Error, error.to_string()),
         };
         let waited = match checked.wait {
-            Wait::ToTheEnd => return watch.until_ended(run.stop).await,
+            Wait::ToTheEnd => Waited::Ended(Box::new(watch.until_ended(run.stop).await)),
             Wait::Not => Waited::Runs(Box::new(watch)),
             Wait::For(patience) => watch.for_a_while(patience, run.stop).await,
         };
         match waited {
-            Waited::Ended(ended) => *ended,
-            Waited::Runs(watch) => in_background(&run.place, &run.call, *watch),
+            Waited::Ended(ended) => sandboxed.explain(*ended, &checked).await,
+            Waited::Runs(watch) => in_background(&sandboxed.place, &run.call, *watch),
         }
+    }
+}
+
+/// Where and in which sandbox a command runs.
+struct Sandboxed {
+    place: Place,
+    guard: GuardPlan,
+    confinement: Confinement,
+}
+
+impl Sandboxed {
+    fn start(&self, line: &str, cwd: &Resolved) -> Result<Running, TargetError> {
+        self.place.target.start_confined(&self.guard, line, cwd, self.confinement)
+    }
+
+    /// Says after a failure which sandbox the command ran in, and what that kept from it as far as facts tell.
+    async fn explain(self, mut ended: Ended, checked: &Checked) -> Ended {
+        let Some(words) = self.place.target.sandbox_words(&self.guard, self.confinement) else { return ended };
+        if ended.outcome != Outcome::Error {
+            return ended;
+        }
+        let (cwd, line, output) = (checked.cwd.clone(), checked.arguments.command.clone(), ended.output.clone());
+        let confinement = self.confinement;
+        let refusal = blocking(move || self.place.target.refusal(&self.guard, confinement, &cwd, &line, &output)).await;
+        let refusal = refusal.ok().flatten().map(|refusal| refusal.text()).unwrap_or_default();
+        ended.output.push_str(&format!("\n[ran in the sandbox ({words})"));
+        if !refusal.is_empty() {
+            ended.output.push_str(&format!(": {refusal}. If that is why it failed and the task needs it, repeat it once with outside_sandbox: true; a person is asked, and the first run may have had effects"));
+        }
+        ended.output.push(']');
+        ended
     }
 }
 

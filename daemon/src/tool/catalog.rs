@@ -74,11 +74,23 @@ pub struct UnknownTool {
 /// # Errors
 /// The settings name a tool that does not exist.
 pub fn catalog(settings: &Settings) -> Result<Vec<Listed>, UnknownTool> {
+    let tools = all(settings);
+    let known: Vec<&'static str> = tools.iter().map(|tool| tool.spec().name).collect();
+    let named = settings.enabled.iter().chain(&settings.disabled);
+    if let Some(name) = named.into_iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(UnknownTool { name: name.clone(), known });
+    }
+    let listed = |tool: Arc<dyn Tool>| Listed { off: off(settings, tool.spec().name), tool };
+    Ok(tools.into_iter().map(listed).collect())
+}
+
+/// Every tool there is, offered or not.
+pub fn all(settings: &Settings) -> Vec<Arc<dyn Tool>> {
     let web = Web::new(Reach::new(&settings.fetch_hosts));
     // The engine's own address is the user's choice, so it may be anywhere.
     let engine_host: Vec<String> = settings.search_url.iter().filter_map(|url| host_and_port(url)).collect();
     let engine = Web::new(Reach::new(&engine_host));
-    let tools: Vec<Arc<dyn Tool>> = vec![
+    vec![
         Arc::new(read_file::ReadFile),
         Arc::new(list_dir::ListDir),
         Arc::new(glob::Glob),
@@ -92,14 +104,7 @@ pub fn catalog(settings: &Settings) -> Result<Vec<Listed>, UnknownTool> {
         Arc::new(WebSearch::new(engine, settings.search_engine, settings.search_url.clone())),
         Arc::new(todo_write::TodoWrite),
         Arc::new(time::Time),
-    ];
-    let known: Vec<&'static str> = tools.iter().map(|tool| tool.spec().name).collect();
-    let named = settings.enabled.iter().chain(&settings.disabled);
-    if let Some(name) = named.into_iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(UnknownTool { name: name.clone(), known });
-    }
-    let listed = |tool: Arc<dyn Tool>| Listed { off: off(settings, tool.spec().name), tool };
-    Ok(tools.into_iter().map(listed).collect())
+    ]
 }
 
 fn off(settings: &Settings, name: &str) -> Option<Off> {

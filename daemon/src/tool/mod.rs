@@ -16,8 +16,9 @@ use crate::policy::Facts;
 use crate::target::Target;
 
 pub use crate::target::GuardPlan;
+pub use crate::target::sandbox::Confinement;
 pub use arguments::ArgumentError;
-pub use catalog::{Listed, Settings, catalog};
+pub use catalog::{Listed, Settings, all, catalog};
 pub use digest::judged_part;
 pub use jobs::Jobs;
 pub use read_set::ReadSet;
@@ -139,6 +140,8 @@ pub struct RunContext {
     pub call: String,
     /// How commands are started.
     pub guard: GuardPlan,
+    /// Which sandbox a command of this call runs in.
+    pub confinement: Confinement,
 }
 
 /// Takes the output of a running call in order, in pieces that never split a character. Must not block.

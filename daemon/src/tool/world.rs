@@ -82,6 +82,7 @@ impl World {
             stop,
             call: "c1".into(),
             guard,
+            confinement: super::Confinement::Outside,
         };
         tool.run(&arguments, digest, run).await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::target::{Target, TargetSpec, command_environment, wait_for_guards};
-use daemon::tool::{Ended, GuardPlan, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
+use daemon::tool::{Confinement, Ended, GuardPlan, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -56,11 +56,10 @@ impl World {
             cwd: root,
             environment,
             hidden: vec![],
+            sandbox: Default::default(),
         });
-        let bash = daemon::tool::catalog(&daemon::tool::Settings::default())
-            .unwrap()
+        let bash = daemon::tool::all(&daemon::tool::Settings::default())
             .into_iter()
-            .map(|listed| listed.tool)
             .find(|tool| tool.spec().name == "bash")
             .unwrap();
         Self {
@@ -105,6 +104,7 @@ impl World {
                 stop: stopped,
                 call: "c1".into(),
                 guard,
+                confinement: Confinement::Session,
             };
             bash.run(&arguments, &digest, run).await
         });

@@ -109,7 +109,7 @@ impl Client {
     }
 }
 
-/// The handshake, and a second one with the key variables that the daemon lacks and this process has.
+/// The handshake, and a second one where the daemon lacks keys: with those this process has, or to say that it has none.
 async fn greet(wire: &mut Wire, options: &Connect) -> Result<Hello, ClientError> {
     let mut params = HelloParams {
         version: VERSION.to_owned(),
@@ -123,7 +123,7 @@ async fn greet(wire: &mut Wire, options: &Connect) -> Result<Hello, ClientError>
     };
     let hello = hello(wire, &params).await?;
     params.keys = keys(&hello.lacks);
-    if params.keys.is_empty() {
+    if hello.lacks.is_empty() {
         return Ok(hello);
     }
     self::hello(wire, &params).await

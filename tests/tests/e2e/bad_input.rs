@@ -230,9 +230,9 @@ async fn a_config_with_a_mistake_names_file_line_and_the_nearest_key() -> anyhow
         ),
         (
             "[models.m]\nwire = \"smoke-signals\"\nmodel = \"x\"\nauth = \"none\"\n",
-            ["2", "smoke-signals", "openai-chat"],
+            ["2", "wire", "openai-chat"],
         ),
-        ("default_model = \"nobody\"\n", ["1", "nobody", "default_model"]),
+        ("default_model = \"nobody\"\n", ["1", "nobody", "models"]),
         ("[session]\nmax_steps = \"many\"\n", ["2", "max_steps", "integer"]),
     ];
     for (config, parts) in cases {

@@ -12,6 +12,7 @@ mod jobs;
 mod model_server;
 mod protocol;
 mod real_model;
+mod rules;
 mod scripts;
 mod storage;
 mod terminals;

@@ -57,7 +57,12 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
                 };
                 give_up_at = Instant::now() + LOOK_FOR;
                 match caught {
-                    Ok(caught) => return Ok(exit(caught)),
+                    Ok(caught) => {
+                        if inbox.question.take().is_some() {
+                            output.whisper("\n");
+                        }
+                        return Ok(exit(caught));
+                    }
                     Err(result) => result,
                 }
             }

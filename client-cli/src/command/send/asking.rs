@@ -44,7 +44,9 @@ impl Asking {
 
     /// Takes the question from the screen and puts the terminal back.
     pub(super) fn stop(&mut self) {
-        self.question = None;
+        if self.question.take().is_some() {
+            self.output.whisper("\n");
+        }
     }
 
     pub(super) fn requested(&mut self, asked: ApprovalRequested, at: Time, session: &SessionInfo) {
@@ -70,8 +72,7 @@ impl Asking {
         let is_this = |view: &ApprovalView| view.id == resolved.approval;
         self.waiting.retain(|view| !is_this(view));
         if self.question.as_ref().is_some_and(|question| is_this(&question.view)) {
-            self.question = None;
-            self.output.whisper("\n");
+            self.stop();
         }
         // What expired is told with the result.
         let news = resolved.decision != Resolution::Expired
@@ -88,7 +89,7 @@ impl Asking {
         self.waiting = waiting.to_vec();
         let gone = |question: &Question| !waiting.iter().any(|view| view.id == question.view.id);
         if self.question.as_ref().is_some_and(gone) {
-            self.question = None;
+            self.stop();
         }
         if let Some(question) = &self.question {
             question.again();

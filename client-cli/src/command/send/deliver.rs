@@ -4,14 +4,14 @@
 use super::Arguments;
 use crate::ask::Tty;
 use crate::failure::Failure;
-use crate::follow::{LOOK_EVERY, LOOK_FOR, passing};
+use crate::follow::{Deltas, Follow, LOOK_EVERY, LOOK_FOR, passing};
 use crate::invocation::Invocation;
 use protocol::client::{Client, ClientError, Connect};
 use protocol::method::{
     CreateParams, GetParams, SendParams, Sent, SessionCreate, SessionGet, SessionInfo, SessionSend, SessionUpdate,
     UpdateParams,
 };
-use protocol::{Content, ErrorKind, InputId, Mode, SessionId};
+use protocol::{Content, ErrorKind, InputId, Mode, Seq, SessionId};
 use std::time::Instant;
 
 /// Where the input goes.
@@ -28,14 +28,18 @@ pub(super) struct Plan {
     /// Model of an existing session from its next turn on.
     model: Option<String>,
     send: SendParams,
+    /// Whether and how the answer is followed.
+    deltas: Option<Deltas>,
+    /// The session's head before the input: from there the answer is followed, however often it is sent.
+    before: Option<Seq>,
 }
 
 /// The input is durable.
 pub(super) struct Delivered {
-    /// The connection it went over.
-    pub(super) client: Client,
     pub(super) session: SessionInfo,
     pub(super) sent: Sent,
+    /// What has happened in the session since before the input; absent if nobody waits for the answer.
+    pub(super) follow: Option<Follow>,
 }
 
 impl Plan {
@@ -66,15 +70,19 @@ impl Plan {
             timeout_ms: arguments.timeout,
             interactive: invocation.output.on_terminal() && !arguments.json && !arguments.no_wait,
         };
-        Ok(Self { which, model, send })
+        let deltas = (!arguments.no_wait).then(|| arguments.deltas(&invocation.output));
+        Ok(Self {
+            which,
+            model,
+            send,
+            deltas,
+            before: None,
+        })
     }
 
-    async fn carry_out(&mut self, mut client: Client) -> Result<Delivered, ClientError> {
-        let mut session = match &self.which {
-            Which::Named(params) => client.call::<SessionGet>(params).await?,
-            Which::New(params) => client.call::<SessionCreate>(params).await?,
-        };
-        self.send.session = session.id.0.clone();
+    async fn carry_out(&mut self, connect: &Connect, mut client: Client) -> Result<Delivered, ClientError> {
+        let mut session = self.session(&mut client).await?;
+        let before = *self.before.get_or_insert(session.head);
         if let Some(model) = &self.model {
             let params = UpdateParams {
                 session: session.id.0.clone(),
@@ -83,8 +91,29 @@ impl Plan {
             };
             session = client.call::<SessionUpdate>(&params).await?;
         }
+        // First the subscription, then the input: so every piece of its answer comes as it is made.
+        let mut follow = match self.deltas {
+            Some(deltas) => Some(Follow::start(connect.clone(), session.id.clone(), before, deltas).await?),
+            None => None,
+        };
         let sent = client.call::<SessionSend>(&self.send).await?;
-        Ok(Delivered { client, session, sent })
+        if let Some(follow) = &mut follow {
+            follow.call_on(client);
+        }
+        Ok(Delivered { session, sent, follow })
+    }
+
+    /// Finds or makes the session; from then on it is meant by its id.
+    async fn session(&mut self, client: &mut Client) -> Result<SessionInfo, ClientError> {
+        let session = match &self.which {
+            Which::Named(params) => client.call::<SessionGet>(params).await?,
+            Which::New(params) => client.call::<SessionCreate>(params).await?,
+        };
+        self.send.session = session.id.0.clone();
+        if let Which::Named(params) = &mut self.which {
+            params.session = session.id.0.clone();
+        }
+        Ok(session)
     }
 }
 
@@ -116,7 +145,7 @@ pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Deliver
         let result = match Client::connect(connect).await {
             Ok(client) => {
                 give_up_at.get_or_insert_with(|| Instant::now() + LOOK_FOR);
-                plan.carry_out(client).await
+                plan.carry_out(connect, client).await
             }
             Err(error) => Err(error),
         };

@@ -10,15 +10,17 @@ mod turn;
 use crate::ask::Tty;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::follow::Deltas;
 use crate::invocation::{Answers, Invocation, connect};
-use crate::output::Reader;
+use crate::output::{Output, Reader};
 use crate::result;
 use crate::values::{ModeWord, duration_ms, unattended};
 use deliver::Delivered;
 use protocol::client::{Autostart, Connect};
 use protocol::event::{Delivery, Disposition};
+use protocol::method::Sent;
 use protocol::script::ResultLine;
-use protocol::{Unattended, UnattendedPolicy};
+use protocol::{SessionId, Unattended, UnattendedPolicy};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -89,6 +91,15 @@ impl Arguments {
         }
     }
 
+    /// Whether the answer is wanted piece by piece.
+    fn deltas(&self, output: &Output) -> Deltas {
+        if self.deltas || (output.on_terminal() && !self.json) {
+            Deltas::Wanted
+        } else {
+            Deltas::Unwanted
+        }
+    }
+
     /// A waiting send that nobody can be asked through must come to an end.
     fn unattended(&self, tty: Option<&Tty>) -> Unattended {
         let alone = tty.is_none() && !self.no_wait;
@@ -121,26 +132,21 @@ async fn send(invocation: &Invocation, arguments: Arguments, known: &mut ResultL
     let answers = if tty.is_some() { Answers::Yes } else { Answers::No };
     let connect: Connect = connect(answers, Autostart::Yes);
     let plan = deliver::Plan::new(invocation, &arguments, content, tty.as_ref())?;
-    let delivered = deliver::deliver(&connect, plan).await?;
-    known.session = Some(delivered.session.id.clone());
-    known.input_id = Some(delivered.sent.input_id.clone());
-    known.turn.clone_from(&delivered.sent.turn);
-    if arguments.no_wait {
-        return accepted(invocation, &arguments, &delivered, known);
+    let Delivered { session, sent, follow } = deliver::deliver(&connect, plan).await?;
+    known.session = Some(session.id.clone());
+    known.input_id = Some(sent.input_id.clone());
+    known.turn.clone_from(&sent.turn);
+    match follow {
+        None => accepted(invocation, &arguments, &sent, known),
+        Some(follow) => turn::watch(invocation, &arguments, follow, session, sent.input_id, tty).await,
     }
-    turn::watch(invocation, &arguments, connect, delivered, tty).await
 }
 
 /// `--no-wait`: the input is durable, and that is all.
-fn accepted(
-    invocation: &Invocation,
-    arguments: &Arguments,
-    delivered: &Delivered,
-    known: &ResultLine,
-) -> Result<Exit, Failure> {
-    let Delivered { session, sent, .. } = delivered;
+fn accepted(invocation: &Invocation, arguments: &Arguments, sent: &Sent, known: &ResultLine) -> Result<Exit, Failure> {
     if !arguments.json {
-        invocation.output.line(&format!("{} {}", session.id, sent.input_id))?;
+        let session = known.session.as_ref().map_or("", SessionId::as_str);
+        invocation.output.line(&format!("{session} {}", sent.input_id))?;
         return Ok(Exit::Completed);
     }
     let status = match sent.disposition {

@@ -3,24 +3,23 @@
 
 use super::Arguments;
 use super::asking::Asking;
-use super::deliver::Delivered;
 use super::shown::Shown;
 use crate::ask::Tty;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Deltas, Follow, News};
+use crate::follow::{Follow, News};
 use crate::invocation::Invocation;
 use crate::output::Output;
 use crate::result;
 use crate::signals::{Caught, Signals};
-use protocol::client::{ClientError, Connect};
+use protocol::client::ClientError;
 use protocol::event::Event;
 use protocol::frame::Snapshot;
 use protocol::method::{
     InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt, TurnResult, TurnWait, WaitParams,
 };
 use protocol::script::ResultLine;
-use protocol::{Envelope, Frame, InputId, Seq, TurnId, short};
+use protocol::{Envelope, Frame, InputId, TurnId, short};
 use std::collections::HashSet;
 
 /// Whether the input has had its terminal event.
@@ -42,8 +41,8 @@ enum History {
 /// One input and all that is known of it.
 struct Watch {
     output: Output,
-    /// A frame a line: with or without deltas.
-    json: Option<Deltas>,
+    /// A frame a line.
+    json: bool,
     session: SessionInfo,
     input: InputId,
     /// The turn that took the input, once one did.
@@ -60,30 +59,17 @@ struct Watch {
 pub(super) async fn watch(
     invocation: &Invocation,
     arguments: &Arguments,
-    connect: Connect,
-    delivered: Delivered,
+    mut follow: Follow,
+    session: SessionInfo,
+    input: InputId,
     tty: Option<Tty>,
 ) -> Result<Exit, Failure> {
-    let Delivered { client, session, sent } = delivered;
     let output = invocation.output;
-    let streams = output.on_terminal() && !arguments.json;
-    let deltas = if streams || arguments.deltas {
-        Deltas::Wanted
-    } else {
-        Deltas::Unwanted
-    };
-    let before = Seq(sent.seq.0.saturating_sub(1));
-    let follow = Follow::start(connect, session.id.clone(), before, deltas).await?;
-    let mut follow = follow.calling_on(client);
     let mut watch = Watch {
         output,
-        json: arguments.json.then_some(if arguments.deltas {
-            Deltas::Wanted
-        } else {
-            Deltas::Unwanted
-        }),
+        json: arguments.json,
         session,
-        input: sent.input_id,
+        input,
         turn: None,
         history: History::Past,
         shown: Shown::new(output, arguments.json),
@@ -146,9 +132,7 @@ impl Watch {
 
     /// One frame: printed as it is, or shown to a person.
     fn frame(&mut self, frame: &Frame) -> Result<Progress, Failure> {
-        if let Some(deltas) = self.json
-            && (deltas == Deltas::Wanted || !matches!(frame, Frame::Delta(_)))
-        {
+        if self.json {
             self.output.json(frame)?;
         }
         match frame {
@@ -260,7 +244,7 @@ impl Watch {
     fn detach(&mut self, exit: Exit) -> Result<Exit, Failure> {
         self.asking.stop();
         let session = &self.session.id;
-        if self.json.is_some() {
+        if self.json {
             self.output.json(&ResultLine {
                 session: Some(session.clone()),
                 input_id: Some(self.input.clone()),
@@ -289,7 +273,7 @@ impl Watch {
             Exit::Interrupted if self.interrupted => Exit::CtrlC,
             exit => exit,
         };
-        if self.json.is_none() && !self.shown.streams() {
+        if !self.json && !self.shown.streams() {
             result::print_text(&self.output, turn)?;
         }
         if exit == Exit::CtrlC {
@@ -297,7 +281,7 @@ impl Watch {
         } else {
             result::tell(&self.output, turn);
         }
-        if self.json.is_some() {
+        if self.json {
             self.output.json(&result::line(turn, Some(&self.input), exit))?;
         }
         Ok(exit)

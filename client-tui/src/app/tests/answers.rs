@@ -51,12 +51,27 @@ fn a_long_command_is_in_the_scrollback_whole_and_once() -> anyhow::Result<()> {
 #[test]
 fn a_key_answers_only_after_half_a_second_of_quiet() -> anyhow::Result<()> {
     let mut rig = asked(80, "ls")?;
+    rig.types("x");
+    rig.key(KeyCode::Backspace);
     rig.wait(499);
     assert!(answers(rig.key(KeyCode::Char('y'))).is_empty());
     assert_eq!(rig.app.draft.text(), "y");
     rig.key(KeyCode::Backspace);
     rig.wait(500);
     assert_eq!(answers(rig.key(KeyCode::Char('y'))), [(Choice::Once, None)]);
+    Ok(())
+}
+
+#[test]
+fn a_key_cannot_answer_what_was_not_on_the_screen_yet() -> anyhow::Result<()> {
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("run the tests")?;
+    rig.draw()?;
+    rig.wait(5000);
+    rig.asked("ls")?;
+    assert!(answers(rig.key(KeyCode::Char('y'))).is_empty());
+    assert_eq!(rig.app.draft.text(), "y");
     Ok(())
 }
 

@@ -204,12 +204,37 @@ fn nothing_that_came_from_outside_reaches_the_terminal_as_a_control_character() 
     rig.turn(hostile)?;
     rig.delta("i4.0", "text", 0, &format!("{hostile}\n```{hostile}\n{hostile}"))?;
     rig.asked(hostile)?;
-    rig.app.prepare(rig.terminal_size, crate::session::Now::read());
+    rig.app.prepare(rig.terminal_size);
     let live = crate::view::compose(&rig.app, rig.terminal_size, crate::session::Now::read());
     let finished = rig.app.take_finished();
     for line in finished.iter().chain(&live.lines) {
         let text = line.to_string();
         assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_live_area_fits_into_the_smallest_terminals() -> anyhow::Result<()> {
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("go on")?;
+    rig.delta("i4.0", "text", 0, &"word ".repeat(200))?;
+    rig.asked("cargo test --workspace 2>&1 | tee log")?;
+    rig.paste("one\ntwo\nthree\nfour\nfive\nsix");
+    for (columns, rows) in [(80, 24), (40, 10), (20, 5), (10, 3), (1, 1)] {
+        let size = crate::screen::Size { columns, rows };
+        rig.app.set_width(columns);
+        rig.app.prepare(size);
+        let live = crate::view::compose(&rig.app, size, crate::session::Now::read());
+        assert!(live.lines.len() < usize::from(rows.max(3)), "{size:?}");
+        assert!(live.row < live.lines.len(), "{size:?}");
+        let widest = live
+            .lines
+            .iter()
+            .map(|line| crate::wrap::widths(line).iter().sum::<usize>())
+            .max();
+        assert!(widest <= Some(usize::from(columns)), "{size:?}");
     }
     Ok(())
 }

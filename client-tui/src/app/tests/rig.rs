@@ -183,7 +183,6 @@ impl Rig {
     }
 
     fn chord(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Vec<Effect> {
-        self.app.prepare(self.terminal_size, self.now);
         self.app.key(KeyEvent::new(code, modifiers), self.now)
     }
 
@@ -195,7 +194,6 @@ impl Rig {
     }
 
     pub(super) fn paste(&mut self, text: &str) {
-        self.app.prepare(self.terminal_size, self.now);
         self.app.paste(text, self.now);
     }
 
@@ -214,7 +212,7 @@ impl Rig {
     }
 
     pub(super) fn draw(&mut self) -> anyhow::Result<()> {
-        self.app.prepare(self.terminal_size, self.now);
+        self.app.prepare(self.terminal_size);
         let finished = self.app.take_finished();
         let live = view::compose(&self.app, self.terminal_size, self.now);
         anyhow::ensure!(

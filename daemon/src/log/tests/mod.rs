@@ -3,6 +3,7 @@
 mod appending;
 mod lists;
 mod opening;
+mod spent;
 mod storage;
 
 use tempfile::TempDir;

@@ -1,9 +1,10 @@
 //! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
 
-use super::{Actor, Next, Patience, Refused, fault, storage};
+use super::{Actor, Next, Patience, Refused, fault};
 use crate::session::details::Parked;
 use crate::session::handle::{AnswerRequest, Message, Reply};
 use crate::session::input::{Answer, Input, Send};
+use crate::session::known::known;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
@@ -89,19 +90,15 @@ impl Actor {
     }
 
     /// The recorded answer to an input that is known already.
-    async fn known(&mut self, send: &Send) -> Result<Option<Sent>, Refused> {
-        let row = self.deps.log.find_input(self.key, &send.input_id.0).await.map_err(|error| Refused::Busy(storage(&error)))?;
-        let Some(row) = row else { return Ok(None) };
-        let Ok(Some(Event::InputAccepted(accepted))) = Event::parse(&row.kind, &row.body) else {
-            return Err(Refused::Busy(fault("an accepted input cannot be read")));
-        };
+    async fn known(&self, send: &Send) -> Result<Option<Sent>, Refused> {
+        let known = known(&self.deps.log, self.key, &self.state, &send.input_id).await.map_err(Refused::Busy)?;
+        let Some((accepted, sent)) = known else { return Ok(None) };
         if accepted.content != send.content {
             let error = RpcError::new(ErrorKind::InputConflict, format!("input {} is known with another content", send.input_id))
                 .hint("use a new input_id");
             return Err(Refused::Busy(error));
         }
-        let (input_id, seq, disposition) = (accepted.input_id, protocol::Seq(row.seq), accepted.disposition);
-        Ok(Some(Sent { input_id, seq, disposition, turn: None }))
+        Ok(Some(sent))
     }
 
     async fn interrupt(&mut self, turn: Option<TurnId>, by: By) -> Result<Interrupted, Refused> {

@@ -24,6 +24,7 @@ use protocol::event::{Envelope, Event, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -236,12 +237,15 @@ impl Actor {
     }
 
     fn decide(&self, at: Time, input: Input) -> Vec<Draft> {
+        let set = self.deps.rules.now();
+        let rules: Vec<_> = set.rules.iter().filter_map(|rule| rule.bind(Path::new(&self.state.root))).collect();
         let context = Context {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: jitter(),
             retries: self.deps.tuning.retries,
-            rules: &self.deps.rules,
+            rules: &rules,
+            builtin_allow: set.builtin_allow,
             shown: self.shown(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
@@ -295,7 +299,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-fn fault(what: &str) -> RpcError {
+pub(super) fn fault(what: &str) -> RpcError {
     RpcError::new(ErrorKind::Internal, what)
 }
 

@@ -9,13 +9,11 @@ use crate::session::effect::tool::ToolCall;
 use crate::session::live::Feed;
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
-use crate::target::{Target, TargetSpec};
-use crate::tool::{Place, ReadSet};
+use crate::target::sandbox::Confinement;
+use crate::target::{Target, TargetSpec, is_personal};
+use crate::tool::{Place, ReadSet, judged_part};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Variables that let a command act as the person at the screen: only for commands that a person approved.
-const PERSONAL: [&str; 4] = ["SSH_AUTH_SOCK", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"];
 
 impl Actor {
     /// Makes what runs equal to what is wanted.
@@ -63,14 +61,20 @@ impl Actor {
 
     fn start_tool(&mut self, effect: Effect, feed: Arc<Feed>) {
         let Effect::Tool(call) = &effect else { return };
-        let Some(requested) = self.details.calls.get(call).cloned() else { return };
+        let Some(mut requested) = self.details.calls.get(call).cloned() else { return };
         let approved = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.approval.is_some());
+        if !approved {
+            // Nobody saw the contents, so an earlier call of the same reply may change them.
+            requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
+        }
         let tool = self.deps.tools.iter().find(|tool| tool.spec().name == requested.tool).cloned();
         let place = self.place().and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        // Nobody looked at a call that the built-in list let through.
+        let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
         let shown = Arc::clone(&feed);
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, tool, place, guard, stop, log, session, feed: shown };
+            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown };
             End::Tool(Box::new(call.run().await))
         });
     }
@@ -92,6 +96,7 @@ impl Actor {
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
+            sandbox: self.deps.sandbox.clone(),
         });
         let target = target.map_err(|error| format!("root_gone: {error}"))?;
         let read = ReadSet::default();
@@ -107,7 +112,7 @@ impl Actor {
 /// The place without what lets a command act as the person at the screen.
 fn impersonal(place: Place) -> Result<Place, String> {
     let mut environment = place.target.environment().clone();
-    environment.retain(|name, _| !PERSONAL.contains(&name.as_str()));
+    environment.retain(|name, _| !is_personal(name));
     let target = place.target.with_environment(environment).map_err(|error| error.to_string())?;
     Ok(Place { target, ..place })
 }

@@ -38,7 +38,7 @@ impl Plan<'_> {
         if replied.pieces.is_empty() && replied.stop != protocol::Stop::PauseTurn {
             return self.empty_reply(replied);
         }
-        let Replied { key, pieces, stop, model, usage, cost, manifest } = replied;
+        let Replied { key, pieces, stop, model, usage, cost, manifest, room } = replied;
         let mut asked = Vec::new();
         let mut calls = 0;
         for piece in pieces {
@@ -65,6 +65,7 @@ impl Plan<'_> {
         for request in asked {
             self.emit(request);
         }
+        self.note_room(&room, usage);
         self.advance();
     }
 
@@ -95,7 +96,7 @@ impl Plan<'_> {
                 mode: self.state.mode(),
                 rules: self.context.rules,
                 grants: &self.state.grants,
-                builtin_allow: true,
+                builtin_allow: self.context.builtin_allow,
             };
             policy::judge(&inspected.facts, &policy)
         });
@@ -103,9 +104,10 @@ impl Plan<'_> {
         let verdict = match judged {
             Some(judged) => {
                 action.parts.clone_from(&judged.parts);
-                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule }
+                let read_only = judged.read_only;
+                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only }
             }
-            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None },
+            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None, read_only: false },
         };
         if let Some(error) = &argument_error {
             self.refusals.insert(id.clone(), (ToolOutcome::Error, error.clone()));
@@ -171,10 +173,13 @@ impl Plan<'_> {
         }
         let retry_at = self.pause_ms(failed.retry).map(|pause| self.context.at.plus_ms(pause));
         let (turn, step, attempt) = (failed.key.turn, failed.key.step, failed.key.attempt);
-        let error = failed.error.clone();
-        self.emit(StepFailed { turn, step, attempt, error, retry_at, usage: failed.usage });
+        let mut error = failed.error;
+        if let (None, Retry::After(Some(asked)), None) = (retry_at, failed.retry, &error.hint) {
+            error.hint = Some(format!("the provider asks to wait {} s; send it again after that", asked.as_secs()));
+        }
+        self.emit(StepFailed { turn, step, attempt, error: error.clone(), retry_at, usage: failed.usage });
         if retry_at.is_none() {
-            self.end(TurnOutcome::Failed, Some(failed.error));
+            self.end(TurnOutcome::Failed, Some(error));
         }
     }
 

@@ -6,6 +6,7 @@
 mod acting;
 mod calling;
 mod jobs;
+pub(super) mod room;
 mod stopping;
 
 use super::input::{Context, Input, Send};

@@ -4,9 +4,10 @@
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
 use crate::context::prompt::Surroundings;
+use crate::context::tokens;
 use crate::log::{EventLog, SessionKey};
 use crate::provider::{ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
-use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry};
+use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room};
 use crate::session::live::Feed;
 use crate::session::wanted::ModelKey;
 use crate::tool::{Place, Tool};
@@ -32,6 +33,10 @@ pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) profile: String,
     pub(crate) terms: ModelTerms,
+    /// Tokens of context to stay below.
+    pub(crate) budget: u64,
+    /// What a person should know about the budget, if it rests on a guess.
+    pub(crate) doubt: Option<String>,
     /// What a call of this usage costs, in US dollars.
     pub(crate) cost: Box<dyn Fn(Usage) -> Option<f64> + Send + Sync>,
 }
@@ -85,12 +90,18 @@ impl ModelCall {
             model: model.unwrap_or_else(|| request.model.clone()),
             origin: origin.0,
         };
+        let room = Room {
+            budget: chosen.budget,
+            request: manifest.tokens,
+            reply: tokens::of_reply(&items),
+            doubt: chosen.doubt,
+        };
         let mut pieces = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
             pieces.push(self.piece(index, item).await);
         }
         let cost = usage.and_then(|usage| (chosen.cost)(usage));
-        Ok(Replied { key: self.key.clone(), pieces, stop, model, usage, cost, manifest })
+        Ok(Replied { key: self.key.clone(), pieces, stop, model, usage, cost, manifest, room })
     }
 
     /// Brings the history up to the `step.started` that asked for this call.

@@ -3,6 +3,7 @@
 use crate::log::{EventLog, SessionKey};
 use crate::session::input::ToolEnd;
 use crate::session::live::Feed;
+use crate::target::sandbox::Confinement;
 use crate::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, RunContext, StopSignal, Tool};
 use protocol::event::{BlobRef, ToolRequested};
 use protocol::frame::{OpenType, Stream};
@@ -15,6 +16,7 @@ pub(crate) struct ToolCall {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) place: Result<Place, String>,
     pub(crate) guard: GuardPlan,
+    pub(crate) confinement: Confinement,
     pub(crate) stop: StopSignal,
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
@@ -24,7 +26,7 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, tool, place, guard, stop, log, session, feed } = self;
+        let Self { requested, tool, place, guard, confinement, stop, log, session, feed } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
@@ -33,7 +35,7 @@ impl ToolCall {
         };
         feed.open(ItemId(call.0.clone()), 0, OpenType::Call, Stream::Output, Some(requested.tool.clone()));
         let output = Box::new(FeedOutput(feed));
-        let run = RunContext { place, output, stop, call: call.0.clone(), guard };
+        let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
         let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,

@@ -1,14 +1,23 @@
 //! Which model answers: the profile a session names, the configured default, or the one chosen from the keys that clients brought.
 
-use crate::api::KeyDesk;
+mod back_off;
+mod listed;
+mod listeners;
+mod neighbours;
+mod room;
+
+use crate::api::{AskServers, KeyDesk};
 use crate::auth::{AuthError, Choice, Keys, RunCommand, choose};
 use crate::config::Config;
-use crate::config::profile::Prices;
+use crate::config::profile::{Prices, Wire};
 use crate::context::assemble::ModelTerms;
 use crate::provider::{Class, Http, ModelError, connect};
 use crate::session::effect::model::{Chosen, Models};
 use async_trait::async_trait;
+use back_off::BackOffs;
+use neighbours::Neighbours;
 use protocol::Usage;
+use protocol::method::ModelListAnswer;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +27,29 @@ pub(crate) struct ConfiguredModels {
     config: Config,
     keys: Keys,
     http: Http,
+    back_offs: BackOffs,
+    neighbours: Neighbours,
 }
 
 impl ConfiguredModels {
     /// `run` runs the key commands of `config`.
     pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>) -> Self {
         let keys = Keys::new(&config, run);
-        Self { config, keys, http: Http::default() }
+        Self { config, keys, http: Http::default(), back_offs: BackOffs::default(), neighbours: Neighbours::default() }
     }
 
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
-        choose(&self.config, &self.keys, profile)
+        let chosen = choose(&self.config, &self.keys, profile);
+        match self.neighbours.found().filter(|_| self.nothing_else()) {
+            Some(local) if profile.is_none() => Ok(local),
+            Some(local) if chosen.is_err() && profile == Some(&local.profile.name) => Ok(Choice { notice: None, ..local }),
+            _ => chosen,
+        }
+    }
+
+    /// Whether nothing is configured and no key is there, so that the demo model would answer.
+    fn nothing_else(&self) -> bool {
+        self.config.models.is_empty() && choose(&self.config, &self.keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
     }
 }
 
@@ -45,13 +66,16 @@ impl Models for ConfiguredModels {
     async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
-        let provider = connect(&profile, key, &self.http)?;
-        let prices = profile.prices;
+        let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
+        let known = room::known(&self.config.catalog, &profile);
+        let prices = known.prices;
         Ok(Chosen {
             provider,
+            budget: known.budget,
+            doubt: room::doubt(&profile, &known),
             terms: ModelTerms {
                 model: profile.model,
-                max_output_tokens: profile.max_output_tokens,
+                max_output_tokens: known.max_output_tokens,
                 temperature: profile.temperature,
                 top_p: profile.top_p,
                 effort: profile.effort,
@@ -76,6 +100,7 @@ fn cost(prices: Prices, usage: Usage) -> f64 {
     parts.iter().map(|(tokens, price)| *tokens as f64 * price * PER_MILLION).sum()
 }
 
+#[async_trait]
 impl KeyDesk for ConfiguredModels {
     fn lacks(&self) -> Vec<String> {
         self.keys.lacks()
@@ -94,5 +119,25 @@ impl KeyDesk for ConfiguredModels {
 
     fn notice(&self) -> Option<String> {
         self.announce(None)
+    }
+
+    async fn look_around(&self) {
+        if self.nothing_else() {
+            self.neighbours.look(&self.http).await;
+        }
+    }
+
+    fn warm(&self, profile: Option<&str>) {
+        let Ok(Choice { profile, .. }) = self.choice(profile) else { return };
+        if profile.wire != Wire::Demo {
+            let http = self.http.clone();
+            // Ends by itself within the connect timeout, and nothing waits for it.
+            tokio::spawn(async move { http.warm(&profile).await });
+        }
+    }
+
+    async fn list(&self, ask: AskServers) -> ModelListAnswer {
+        self.look_around().await;
+        self.listed(ask).await
     }
 }

@@ -1,0 +1,112 @@
+//! `rule.*`: the user's own rules, and what a command would meet. Testing looks at a command exactly as a call of `bash`
+//! would, and stops before it runs.
+
+use super::Api;
+use super::client::Client;
+use crate::config::ConfigError;
+use crate::policy::{self, Policy, Rule};
+use crate::session::inspect_command;
+use crate::target::project_root;
+use protocol::rule::{
+    RuleAddParams, RuleListParams, RuleRemoveParams, RuleSource, RuleSpec, RuleTestParams, RuleVerdict, RuleView,
+};
+use protocol::{ErrorKind, RpcError};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
+    let book = &api.registry.deps().rules;
+    let set = book.checked().map_err(wrong)?;
+    set.rules
+        .iter()
+        .enumerate()
+        .map(|(place, rule)| view(place, rule, book.path()))
+        .collect()
+}
+
+pub(super) async fn add(api: Arc<Api>, _: Arc<Client>, params: RuleAddParams) -> Result<RuleView, RpcError> {
+    let book = &api.registry.deps().rules;
+    let mut rule = rule(&params.rule)?;
+    if rule.root.is_none()
+        && let Some(cwd) = &params.cwd
+    {
+        rule.root = Some(project_root(directory(cwd)?));
+    }
+    let place = book.add(&rule).map_err(wrong)?;
+    view(place, &rule, book.path())
+}
+
+pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemoveParams) -> Result<RuleView, RpcError> {
+    let book = &api.registry.deps().rules;
+    let place = usize::try_from(params.number).unwrap_or(usize::MAX).wrapping_sub(1);
+    match book
+        .remove(place, |rule| rule.to_string() == params.text)
+        .map_err(wrong)?
+    {
+        Some(rule) => view(place, &rule, book.path()),
+        None => Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("there is no rule {} of this text", params.number),
+        )
+        .hint("list them again: agentctl rules list")),
+    }
+}
+
+pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestParams) -> Result<RuleVerdict, RpcError> {
+    let deps = api.registry.deps();
+    let set = deps.rules.checked().map_err(wrong)?;
+    let cwd = directory(&params.cwd)?;
+    let root = project_root(cwd);
+    let environment = (deps.environment)(&client.introduced().environment);
+    let facts = inspect_command(deps, &params.command, cwd, &root, environment).await;
+    let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
+    let rules: Vec<Rule> = set.rules.iter().filter_map(|rule| rule.bind(&root)).collect();
+    let policy = Policy {
+        mode: params.mode.unwrap_or(api.defaults.settings.mode),
+        rules: &rules,
+        grants: &[],
+        builtin_allow: set.builtin_allow,
+    };
+    let verdict = policy::judge(&facts, &policy);
+    Ok(RuleVerdict {
+        verdict: verdict.decision,
+        reason: verdict.reason,
+        rule: verdict.rule,
+    })
+}
+
+fn directory(cwd: &str) -> Result<&Path, RpcError> {
+    let path = Path::new(cwd);
+    if path.is_absolute() && path.is_dir() {
+        return Ok(path);
+    }
+    Err(RpcError::new(
+        ErrorKind::InvalidParams,
+        format!("{cwd} is not a directory with an absolute path"),
+    ))
+}
+
+/// A rule that a client sent, in the words of a file.
+fn rule(spec: &RuleSpec) -> Result<Rule, RpcError> {
+    let value = serde_json::to_value(spec).and_then(serde_json::from_value);
+    value.map_err(|error| RpcError::new(ErrorKind::InvalidParams, format!("the rule is wrong: {error}")))
+}
+
+fn view(place: usize, rule: &Rule, file: &Path) -> Result<RuleView, RpcError> {
+    let spec = serde_json::to_value(rule).and_then(serde_json::from_value);
+    Ok(RuleView {
+        number: u32::try_from(place + 1).unwrap_or(u32::MAX),
+        source: RuleSource::User,
+        file: file.display().to_string(),
+        text: rule.to_string(),
+        rule: spec.map_err(|error| RpcError::new(ErrorKind::Internal, format!("a rule cannot be written: {error}")))?,
+    })
+}
+
+/// A file's mistake as a client is told of it; the text has file, line and hint.
+fn wrong(error: ConfigError) -> RpcError {
+    let text = error.to_string();
+    let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+    let told = RpcError::new(ErrorKind::InvalidConfig, message);
+    if hint.is_empty() { told } else { told.hint(hint) }
+}

@@ -1,0 +1,102 @@
+//! What no sandboxed command may see: the daemon's own files, keys and passwords below the home directory, and sockets
+//! of services that would act for the person outside of any sandbox. A list of what is known; what is not on it shows.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use super::Profile;
+
+/// Where keys and passwords are kept, below the home directory.
+const HOME_SECRETS: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".vault-token",
+    ".terraform.d",
+    ".password-store",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".config/op",
+    ".config/sops",
+    ".config/age",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".mozilla",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+];
+
+/// Sockets through which other programs act for the person, and kernel memory.
+const SOCKETS: &[&str] = &[
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/podman",
+    "/run/containerd",
+    "/run/dbus",
+    "/run/systemd/private",
+    "/run/snapd.socket",
+    "/tmp/.X11-unix",
+    "/tmp/.ICE-unix",
+];
+
+/// Beginnings of names in `/tmp` that hold sockets of agents and terminals.
+const TEMPORARY_SOCKETS: &[&str] = &["ssh-", "tmux-", "gpg-", "dbus-", "screen", "kitty", "wezterm"];
+
+/// Files of root that hold passwords.
+const SYSTEM_SECRETS: &[&str] = &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d"];
+
+/// Everything to be hidden that exists, without links. What holds a root is left out, or the command had no work tree.
+pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
+    let home = profile.home.iter().flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
+    let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);
+    let uid = rustix::process::getuid().as_raw();
+    let user = std::iter::once(PathBuf::from(format!("/run/user/{uid}")));
+    let candidates = profile.hidden.iter().cloned().chain(home).chain(system).chain(user);
+    let mut found: Vec<PathBuf> = candidates
+        .chain(temporary_sockets())
+        .chain(disks())
+        .filter_map(|path| path.canonicalize().ok())
+        .filter(|path| *path != profile.state_dir && !profile.roots.iter().any(|root| root.starts_with(path)))
+        .collect();
+    found.sort();
+    // What lies below something hidden is hidden already, and could not be reached to be covered.
+    found.dedup_by(|path, before| path.starts_with(before));
+    found
+}
+
+fn temporary_sockets() -> Vec<PathBuf> {
+    let wanted = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        entry.file_type().is_ok_and(|kind| kind.is_socket()) || TEMPORARY_SOCKETS.iter().any(|begin| name.starts_with(begin))
+    };
+    entries(Path::new("/tmp")).filter(wanted).map(|entry| entry.path()).collect()
+}
+
+/// Disks, which root and some groups may read and write whole, past every protection of files.
+fn disks() -> Vec<PathBuf> {
+    let is_disk = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());
+    let may_read = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
+    entries(Path::new("/dev")).filter(is_disk).map(|entry| entry.path()).filter(may_read).collect()
+}
+
+fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> {
+    std::fs::read_dir(dir).into_iter().flatten().flatten()
+}

@@ -1,0 +1,164 @@
+//! What a command may reach: the sandbox it runs in, chosen by the session, made by the guard between fork and exec.
+//!
+//! A [`Settings`] value says what a session wants and what this machine can enforce; together with the [`Confinement`] of
+//! one call it gives the [`Profile`] that travels to the guard. There `plan` looks at the file system and `enforce` makes
+//! it true: namespaces and mounts, Landlock, seccomp. What a machine cannot enforce is said ([`Support`]), and a sandbox
+//! that cannot be made as ordered ends the call instead of running it with less.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Target;
+
+mod ghosts;
+mod hidden;
+mod mounts;
+mod plan;
+mod refusal;
+mod ruleset;
+mod secrets;
+mod support;
+mod syscalls;
+
+#[cfg(target_os = "linux")]
+mod enforce;
+
+#[cfg(target_os = "linux")]
+pub(super) use enforce::enforce;
+pub(super) use ghosts::Ghosts;
+pub(super) use plan::Plan;
+pub use refusal::Refusal;
+pub use support::{Check, Form, Standing, Support, probe};
+pub(super) use support::{PROBE, answer_probe};
+
+/// What a session's commands may do by themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Everything the user may.
+    Off,
+    /// Nothing can be written but to devices such as `/dev/null`.
+    ReadOnly,
+    /// The roots, temporary directories and the usual build caches can be written.
+    #[default]
+    WorkspaceWrite,
+}
+
+impl Mode {
+    /// The word used in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::ReadOnly => "read-only",
+            Self::WorkspaceWrite => "workspace-write",
+        }
+    }
+}
+
+/// Whether sandboxed commands reach the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// They do.
+    #[default]
+    On,
+    /// They reach nothing beyond themselves.
+    Off,
+}
+
+/// What a session wants, and what the machine can do.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// What the session's commands may do.
+    pub mode: Mode,
+    /// Whether they reach the network.
+    pub network: Network,
+    /// What can be enforced here. The default is nothing, so that a target nobody thought about claims nothing.
+    pub support: Support,
+    /// Files and directories no sandboxed command may see: the daemon's state, configuration and socket.
+    pub hidden: Vec<PathBuf>,
+}
+
+/// Which sandbox one call runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// None: a person allowed exactly this, or it is the daemon's own command.
+    Outside,
+    /// The session's.
+    Session,
+    /// Read-only and without network, because nobody looked at the call.
+    ReadOnly,
+}
+
+/// The sandbox of one command, as the guard is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    pub(super) form: Form,
+    pub(super) mode: Mode,
+    pub(super) network: Network,
+    /// The daemon's state directory, covered and used to hold the blanks that cover the rest.
+    pub(super) state_dir: PathBuf,
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) home: Option<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    /// Whether files with names of secrets are hidden inside the roots too.
+    pub(super) secrets: Secrets,
+}
+
+/// Whether files with names of secrets are hidden inside the roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Secrets {
+    Hidden,
+    Shown,
+}
+
+impl Settings {
+    /// The mode that commands really get: off where nothing can be enforced.
+    pub fn effective_mode(&self) -> Mode {
+        if self.support.form.is_some() { self.mode } else { Mode::Off }
+    }
+
+    /// The sandbox of a call; none if it runs outside.
+    pub(super) fn profile(&self, confinement: Confinement, target: &Target, state_dir: PathBuf) -> Option<Profile> {
+        let (mode, network, secrets) = match confinement {
+            Confinement::Outside => return None,
+            Confinement::ReadOnly => (Mode::ReadOnly, Network::Off, Secrets::Hidden),
+            Confinement::Session => (self.mode, self.network, Secrets::Shown),
+        };
+        if mode == Mode::Off {
+            return None;
+        }
+        Some(Profile {
+            form: self.support.form?,
+            mode,
+            network,
+            state_dir,
+            roots: target.roots().iter().map(|root| root.path.clone()).collect(),
+            home: target.home().map(Into::into),
+            hidden: self.hidden.clone(),
+            secrets,
+        })
+    }
+}
+
+/// Variables a sandboxed command needs: where to put temporary files, and caches that the sandbox does not have otherwise.
+pub(super) fn variables(profile: &Profile) -> Vec<(String, String)> {
+    if profile.mode == Mode::ReadOnly {
+        return vec![("TMPDIR".to_owned(), plan::SCRATCH.to_owned())];
+    }
+    let Some(home) = &profile.home else { return Vec::new() };
+    let moved = [("npm_config_cache", ".npm", ".cache/npm"), ("CARGO_HOME", ".cargo", ".cache/cargo")];
+    let missing = moved.iter().filter(|(_, usual, _)| !home.join(usual).exists());
+    missing.map(|(name, _, place)| ((*name).to_owned(), home.join(place).display().to_string())).collect()
+}
+
+impl Profile {
+    /// In words, for results: `workspace-write, no network`.
+    pub fn words(&self) -> String {
+        let network = if self.network == Network::Off { ", no network" } else { "" };
+        let reduced = if self.form == Form::Landlock { ", reduced" } else { "" };
+        format!("{}{network}{reduced}", self.mode.as_str())
+    }
+}

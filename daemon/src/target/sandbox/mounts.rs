@@ -1,0 +1,169 @@
+//! The file system of a sandboxed command: everything read-only, what may be written bound over it, what must not change
+//! bound read-only over that, what must not be seen covered. Made in a user and mount namespace of its own, so neither
+//! needs privileges nor is seen by anybody else.
+#![cfg(target_os = "linux")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use super::{Network, Plan, Profile};
+
+/// Size of the file system that holds the blanks; they are empty.
+const BLANKS_OPTIONS: &std::ffi::CStr = c"size=64k,nr_inodes=16,mode=0700";
+
+/// Size of the temporary directory of a read-only command: here-documents and the like.
+const SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+
+/// From `linux/mount.h`.
+const OPEN_TREE_CLONE: libc::c_int = 1;
+const MOVE_MOUNT_EMPTY_PATHS: libc::c_int = 0x4 | 0x40;
+const MOUNT_ATTR_RDONLY: u64 = 1;
+
+/// From `linux/mount.h`: what `mount_setattr` reads.
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns: u64,
+}
+
+/// Enters namespaces of its own. The caller keeps its ids and has every capability inside, and none outside.
+pub(super) fn unshare(network: Network) -> io::Result<()> {
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
+    if network == Network::Off {
+        flags |= libc::CLONE_NEWNET;
+    }
+    // SAFETY: the process has one thread; nothing else relies on its namespaces.
+    check(unsafe { libc::unshare(flags) })?;
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+/// Arranges the file system by the plan.
+pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
+    mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE, None)?;
+    let mut writable = Vec::new();
+    for path in &plan.writable {
+        if let Some(place) = open(path)? {
+            writable.push((clone_tree(&place)?, path));
+        }
+    }
+    let root = open(Path::new("/"))?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    make_read_only(&root)?;
+    for (tree, path) in writable {
+        // The place is looked up again: an earlier tree may lie over it.
+        if let Some(place) = open(path)? {
+            attach(&tree, &place)?;
+        }
+    }
+    if plan.scratch {
+        let flags = libc::MS_NOSUID | libc::MS_NODEV;
+        mount(Some(c"tmpfs"), Path::new(super::plan::SCRATCH), Some(c"tmpfs"), flags, Some(SCRATCH_OPTIONS))?;
+    }
+    for path in &plan.pinned {
+        if let Some(place) = open(path)? {
+            attach(&clone_tree(&place)?, &place)?;
+        }
+    }
+    for path in &plan.fixed {
+        if let Some(place) = open(path)? {
+            let tree = clone_tree(&place)?;
+            make_read_only(&tree)?;
+            attach(&tree, &place)?;
+        }
+    }
+    cover(plan, profile)
+}
+
+/// Covers what must not be seen with a file or directory that cannot be opened.
+fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
+    let state = &profile.state_dir;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    mount(Some(c"tmpfs"), state, Some(c"tmpfs"), flags, Some(BLANKS_OPTIONS))?;
+    let (file, dir) = (state.join("file"), state.join("dir"));
+    std::fs::write(&file, "")?;
+    std::fs::create_dir(&dir)?;
+    let closed = || std::fs::Permissions::from_mode(0);
+    std::fs::set_permissions(&file, closed())?;
+    std::fs::set_permissions(&dir, closed())?;
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let (file, dir) = (open(&file)?.ok_or_else(missing)?, open(&dir)?.ok_or_else(missing)?);
+    for path in &plan.hidden {
+        let Some(place) = open(path)? else { continue };
+        let is_dir = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode).is_dir();
+        let tree = clone_tree(if is_dir { &dir } else { &file })?;
+        make_read_only(&tree)?;
+        attach(&tree, &place)?;
+    }
+    std::fs::set_permissions(state, closed())?;
+    make_read_only(&open(state)?.ok_or_else(missing)?)
+}
+
+/// A handle of what is at `path` now; none if there is nothing. A link on the way is an error: paths of a plan have none.
+fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(fd) => Ok(Some(fd)),
+        // What cannot be reached from here cannot be reached by the command either.
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::ACCESS) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A copy of the mount at `place` with all below it, attached to nothing yet.
+fn clone_tree(place: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the descriptor is open and the path is a constant.
+    let fd = unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) };
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    check(fd)?;
+    // SAFETY: the kernel has just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn attach(tree: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    // SAFETY: both descriptors are open and the paths are constants.
+    let done = unsafe {
+        let (empty, flags) = (c"".as_ptr(), MOVE_MOUNT_EMPTY_PATHS);
+        libc::syscall(libc::SYS_move_mount, tree.as_raw_fd(), empty, place.as_raw_fd(), empty, flags)
+    };
+    check(i32::try_from(done).map_err(io::Error::other)?)
+}
+
+/// Makes a mount and all below it read-only.
+fn make_read_only(place: &OwnedFd) -> io::Result<()> {
+    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, userns: 0 };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    // SAFETY: the descriptor is open; the structure is what the call reads, and its size is told.
+    let done = unsafe {
+        let (empty, attr) = (c"".as_ptr(), std::ptr::from_ref(&attr));
+        libc::syscall(libc::SYS_mount_setattr, place.as_raw_fd(), empty, flags, attr, size_of::<MountAttr>())
+    };
+    check(i32::try_from(done).map_err(io::Error::other)?)
+}
+
+fn mount(
+    source: Option<&std::ffi::CStr>,
+    place: &Path,
+    kind: Option<&std::ffi::CStr>,
+    flags: libc::c_ulong,
+    options: Option<&std::ffi::CStr>,
+) -> io::Result<()> {
+    let place = CString::new(place.as_os_str().as_bytes())?;
+    let pointer = |text: Option<&std::ffi::CStr>| text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: every pointer is null or to a terminated text that lives until the call returns.
+    check(unsafe { libc::mount(pointer(source), place.as_ptr(), pointer(kind), flags, pointer(options).cast()) })
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

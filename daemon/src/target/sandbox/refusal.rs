@@ -1,0 +1,75 @@
+//! Why a sandboxed command may have failed, told to the model from facts: whether the paths in question can be written in
+//! the sandbox and outside of it, whether there was a network. What the command printed only says which paths to look
+//! at; it cannot make something a refusal that is none.
+
+use std::path::{Path, PathBuf};
+
+use super::{Mode, Network, Plan, Profile};
+use crate::target::Resolved;
+
+/// Paths looked at for one command.
+const PATHS_LIMIT: usize = 64;
+
+/// Paths named in the explanation.
+const NAMED_LIMIT: usize = 3;
+
+/// What the sandbox kept from a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refusal {
+    unwritable: Vec<PathBuf>,
+    no_network: bool,
+}
+
+impl Refusal {
+    /// Looks at what a failed command was about: the words of its line and of its output.
+    pub(in crate::target) fn look(profile: &Profile, cwd: &Resolved, line: &str, output: &str) -> Self {
+        let mut plan = Plan::default();
+        if profile.mode == Mode::WorkspaceWrite {
+            plan.allow_writing(profile);
+        }
+        let mut unwritable: Vec<PathBuf> = Vec::new();
+        for path in candidates(cwd, line).chain(candidates(cwd, output)).take(PATHS_LIMIT) {
+            if kept_from_writing(&path, profile, &plan) && !unwritable.contains(&path) {
+                unwritable.push(path);
+            }
+        }
+        Self { unwritable, no_network: profile.network == Network::Off }
+    }
+
+    /// The explanation, one or more sentences; empty if nothing speaks for a refusal.
+    pub fn text(&self) -> String {
+        let named: Vec<String> = self.unwritable.iter().take(NAMED_LIMIT).map(|path| path.display().to_string()).collect();
+        let mut text = String::new();
+        if !named.is_empty() {
+            text.push_str(&format!("the sandbox does not let commands write {}", named.join(", ")));
+        }
+        if self.no_network {
+            text.push_str(if text.is_empty() { "the sandbox has no network" } else { "; it has no network" });
+        }
+        text
+    }
+}
+
+/// Whether the user may write here and the sandbox does not.
+fn kept_from_writing(path: &Path, profile: &Profile, plan: &Plan) -> bool {
+    let Some(nearest) = path.ancestors().find(|path| path.exists()) else { return false };
+    let by_user = rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_ok();
+    let in_sandbox = plan.writable.iter().any(|writable| path.starts_with(writable)) && !is_protected(path, profile);
+    by_user && !in_sandbox && !path.starts_with("/proc") && !path.starts_with("/dev")
+}
+
+fn is_protected(path: &Path, profile: &Profile) -> bool {
+    let parts = [".agent", ".git/config", ".git/hooks", ".git/info", ".git/modules"];
+    profile.roots.iter().any(|root| parts.iter().any(|part| path.starts_with(root.join(part))))
+}
+
+/// What looks like a path in a text. Relative ones only where they say so: each word would be one otherwise.
+fn candidates<'a>(cwd: &'a Resolved, text: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+    let border = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '=' | ';' | ',' | '<' | '>' | '(' | ')' | '|' | '&' | ':');
+    text.split(border).filter(|word| word.contains('/') && word.len() < 4096).filter_map(move |word| {
+        let word = word.trim_end_matches('.');
+        let path = cwd.path.join(word);
+        let parent = path.parent()?.canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    })
+}

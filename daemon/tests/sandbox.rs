@@ -1,0 +1,327 @@
+//! Sandboxes as they really are: the built `agentd` as guard, real commands, each form the machine can make.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use daemon::target::sandbox::{Form, Mode, Network, Settings, Support, probe};
+use daemon::target::{Target, TargetSpec, command_environment};
+use daemon::tool::{Confinement, Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
+use serde_json::json;
+use tokio::sync::watch;
+
+/// A project with a repository, a home with secrets, and a daemon's state beside them.
+struct World {
+    dir: tempfile::TempDir,
+    support: Support,
+    mode: Mode,
+    network: Network,
+}
+
+struct Nowhere;
+
+impl OutputSink for Nowhere {
+    fn push(&mut self, _: &str) {}
+}
+
+impl World {
+    /// None, said aloud, where the machine cannot make this form.
+    async fn new(form: Form) -> Option<Self> {
+        let dir = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for name in ["root", "state", "home/.ssh", "home/.cargo/registry", "home/.cache"] {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let mut world = Self { dir, support: Support::default(), mode: Mode::WorkspaceWrite, network: Network::On };
+        world.write("state/token", "secret-token");
+        world.write("home/.ssh/id_rsa", "secret-key");
+        let mut support = probe(&world.guard()).await;
+        if form == Form::Landlock && support.landlock >= 3 {
+            support.form = Some(Form::Landlock);
+        }
+        if support.form != Some(form) {
+            eprintln!("SKIP: {form:?} cannot be made here: {support:?}");
+            return None;
+        }
+        world.support = support;
+        Some(world)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::create_dir_all(self.path("").join(name).parent().unwrap()).unwrap();
+        std::fs::write(self.path("").join(name), text).unwrap();
+    }
+
+    fn guard(&self) -> GuardPlan {
+        GuardPlan { exe: env!("CARGO_BIN_EXE_agentd").into(), state_dir: self.path("state") }
+    }
+
+    fn place(&self) -> Place {
+        let mut client: BTreeMap<String, String> = std::env::vars().filter(|(name, _)| name == "PATH").collect();
+        client.insert("HOME".into(), self.path("home").display().to_string());
+        let target = Target::open(TargetSpec {
+            roots: vec![self.path("root")],
+            cwd: self.path("root"),
+            environment: command_environment(&client, &[], &[]),
+            hidden: vec![],
+            sandbox: Settings {
+                mode: self.mode,
+                network: self.network,
+                support: self.support.clone(),
+                hidden: vec![self.path("state"), self.path("daemon.sock")],
+            },
+        });
+        Place { target: target.unwrap(), read: ReadSet::default(), jobs: daemon::tool::Jobs::default() }
+    }
+
+    async fn run_in(&self, confinement: Confinement, command: &str) -> Ended {
+        let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+        let (arguments, place) = (json!({"command": command}), self.place());
+        let digest = bash.inspect(&arguments, &place).await.unwrap().digest;
+        let (_stop, stop) = watch::channel(StopLevel::Run);
+        let run = RunContext { place, output: Box::new(Nowhere), stop, call: "c1".into(), guard: self.guard(), confinement };
+        bash.run(&arguments, &digest, run).await
+    }
+
+    async fn run(&self, command: &str) -> Ended {
+        self.run_in(Confinement::Session, command).await
+    }
+
+    async fn works(&self, command: &str) -> String {
+        let ended = self.run(command).await;
+        assert_eq!(ended.outcome, Outcome::Ok, "{command}: {}", ended.output);
+        ended.output
+    }
+
+    async fn fails(&self, command: &str) -> String {
+        let ended = self.run(command).await;
+        assert_eq!(ended.outcome, Outcome::Error, "{command}: {}", ended.output);
+        ended.output
+    }
+
+    fn make_repository(&self) {
+        let git = |arguments: &[&str]| {
+            let done = std::process::Command::new("git").args(arguments).current_dir(self.path("root")).output();
+            assert!(done.unwrap().status.success(), "git {arguments:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["config", "user.email", "a@b"]);
+        git(&["config", "user.name", "a"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_can_be_written_and_nothing_around_it() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    world.works("echo x > new.txt && mkdir -p a/b && mv new.txt a/b/ && rm -r a").await;
+    world.works("echo x > /tmp/sandbox-test.$$ && rm /tmp/sandbox-test.$$ && echo x > /dev/null").await;
+    world.works("echo x > ~/.cache/x && echo x > ~/.cargo/registry/x").await;
+    for path in ["~/x", "~/.cargo/config.toml", "/etc/sandbox-test", "/usr/bin/sandbox-test", "../x", "/proc/sys/kernel/core_pattern"] {
+        world.fails(&format!("echo x > {path}")).await;
+    }
+    assert!(!world.path("x").exists() && !world.path("home/x").exists());
+}
+
+#[tokio::test]
+async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    world.make_repository();
+    world.works("echo x > f && git add f && git commit -q -m second && git log --oneline | grep second").await;
+    world.works("git checkout -q -b other && git stash list && git gc -q").await;
+    for command in [
+        "echo x >> .git/config",
+        "git config core.fsmonitor ./x.sh",
+        "echo x > .git/hooks/pre-commit",
+        "rm .git/hooks/pre-commit.sample",
+        "echo '* filter=x' > .git/info/attributes",
+        "mkdir .git/modules/x",
+        "mv .git .git2",
+        "rm -rf .git",
+        "mv .git/hooks .git/hooks2",
+        "mkdir .agent/x",
+        "echo x > .agent/config.toml",
+        "rmdir .agent",
+        "mv .agent b",
+    ] {
+        world.fails(command).await;
+    }
+    world.run("echo ../evil > .git/commondir").await;
+    assert!(!world.path("root/.git/commondir").exists(), "git would take its configuration from elsewhere");
+    assert!(!world.path("root/.agent").exists(), "what only stood in is gone again");
+    world.works("git status --short").await;
+}
+
+#[tokio::test]
+async fn keys_and_the_daemons_own_files_cannot_be_read() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(world) = World::new(form).await else { continue };
+        let _socket = UnixListener::bind(world.path("daemon.sock")).unwrap();
+        let hidden = [world.path("state/token"), world.path("home/.ssh/id_rsa")];
+        for path in hidden {
+            let said = world.fails(&format!("cat {}", path.display())).await;
+            assert!(!said.contains("secret-"), "{said}");
+        }
+        if form == Form::Namespaces {
+            world.fails(&format!("ls {}", world.path("state").display())).await;
+        }
+        let socket = world.path("daemon.sock").display().to_string();
+        world.fails(&format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{socket}\")'")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_looked_at_writes_nothing_reaches_nobody_and_sees_no_secret() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(world) = World::new(form).await else { continue };
+        world.write("root/.env", "KEY=secret-1");
+        world.write("root/deep/er/tls.key", "secret-2");
+        world.write("root/plain.txt", "KEY=plain");
+        let ended = world.run_in(Confinement::ReadOnly, "grep -rh KEY . ; cat deep/er/tls.key; echo x > new.txt; echo x > /tmp/new.$$; echo x > /dev/null && echo null").await;
+        assert!(ended.output.contains("KEY=plain") && ended.output.contains("null\n"), "{form:?}: {}", ended.output);
+        assert!(!ended.output.contains("secret-"), "{form:?}: {}", ended.output);
+        assert!(!world.path("root/new.txt").exists());
+        let reached = "exec 3<>/dev/tcp/127.0.0.1/PORT";
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let reached = reached.replace("PORT", &listener.local_addr().unwrap().port().to_string());
+        assert_eq!(world.run_in(Confinement::Outside, &reached).await.outcome, Outcome::Ok);
+        assert_eq!(world.run_in(Confinement::ReadOnly, &reached).await.outcome, Outcome::Error, "{form:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_network_there_is_none_and_with_one_there_is() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(mut world) = World::new(form).await else { continue };
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tcp = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+        world.works(&tcp).await;
+        world.network = Network::Off;
+        let said = world.fails(&tcp).await;
+        assert!(said.contains("no network") && said.contains("outside_sandbox"), "{said}");
+        world.fails(&format!("echo x > /dev/udp/127.0.0.1/{port} && false")).await;
+    }
+}
+
+#[tokio::test]
+async fn the_reduced_form_lets_existing_entries_be_written_and_protects_the_rest() {
+    let Some(world) = World::new(Form::Landlock).await else { return };
+    world.make_repository();
+    world.write("root/src/lib.rs", "x");
+    world.works("echo y > src/lib.rs && echo z > src/new.rs && cat src/lib.rs && ls / > /dev/null").await;
+    for command in ["echo x > .git/config", "echo x > .git/hooks/x", "echo x > ~/x", "mv .git g", "echo x > /etc/x"] {
+        world.fails(command).await;
+    }
+}
+
+#[tokio::test]
+async fn a_sandboxed_command_has_no_privileges_and_cannot_get_any() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(world) = World::new(form).await else { continue };
+        let said = world.works("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; ls /proc/self/fd").await;
+        assert_eq!(said.matches("0000000000000000").count(), 5, "{form:?}: {said}");
+        assert!(said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"), "{said}");
+        for command in [
+            "unshare -Ur true",
+            "unshare -n true",
+            "mount -t tmpfs x /mnt",
+            "umount -l .",
+            "python3 -c 'import ctypes; l = ctypes.CDLL(None, use_errno=True); raise SystemExit(l.ptrace(16, 1, 0, 0) == 0 or ctypes.get_errno())'",
+            "mount -o remount,rw /",
+        ] {
+            world.fails(command).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_processes_cannot_be_signalled_or_looked_into() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(world) = World::new(form).await else { continue };
+        let own = std::process::id();
+        if world.support.landlock >= 6 {
+            world.fails(&format!("kill -0 {own}")).await;
+        } else {
+            eprintln!("SKIP: this kernel's Landlock does not scope signals");
+        }
+        for file in ["environ", "mem", "maps", "fd/0", "root/etc/passwd", "cwd/Cargo.toml"] {
+            world.fails(&format!("head -c 1 /proc/{own}/{file}")).await;
+        }
+        world.works("sleep 60 & kill $!").await;
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let said = world.fails("touch ~/notes.txt").await;
+    assert!(said.contains("does not let commands write") && said.contains("home/notes.txt"), "{said}");
+    assert!(said.contains("outside_sandbox: true"), "{said}");
+    let said = world.fails("echo 'Permission denied (sandbox): ./src/x' >&2; false").await;
+    assert!(said.contains("[ran in the sandbox (workspace-write)]") && !said.contains("outside_sandbox"), "{said}");
+}
+
+#[tokio::test]
+async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+    let (arguments, place) = (json!({"command": "touch ~/there", "outside_sandbox": true}), world.place());
+    let inspected = bash.inspect(&arguments, &place).await.unwrap();
+    assert!(inspected.facts.command.as_ref().unwrap().outside_sandbox);
+    let (_stop, stop) = watch::channel(StopLevel::Run);
+    let confinement = Confinement::Session;
+    let run = RunContext { place, output: Box::new(Nowhere), stop, call: "c1".into(), guard: world.guard(), confinement };
+    assert_eq!(bash.run(&arguments, &inspected.digest, run).await.outcome, Outcome::Ok);
+    assert!(world.path("home/there").exists());
+}
+
+#[tokio::test]
+async fn read_only_is_read_only_for_the_whole_session() {
+    for form in [Form::Namespaces, Form::Landlock] {
+        let Some(mut world) = World::new(form).await else { continue };
+        world.mode = Mode::ReadOnly;
+        world.write("root/f", "x");
+        world.works("cat f && cat <<< here").await;
+        for command in ["echo x > f", "echo x > g", "rm f", "truncate -s 0 f", "touch ~/.cache/x"] {
+            world.fails(command).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_costs_little() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let mut took = Vec::new();
+    for confinement in [Confinement::Outside, Confinement::Session, Confinement::ReadOnly] {
+        let mut times = Vec::new();
+        for _ in 0..15 {
+            times.push(world.run_in(confinement, "true").await.duration_ms);
+        }
+        times.sort_unstable();
+        took.push(times[0]);
+    }
+    eprintln!("fastest call outside, in the session's sandbox, in the read-only one: {took:?} ms");
+    assert!(took[1] <= took[0] + 30 && took[2] <= took[0] + 30, "{took:?} ms");
+}
+
+#[tokio::test]
+async fn builds_work_inside() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let cargo = Path::new("/root/.cargo/bin/cargo");
+    if !cargo.is_file() {
+        eprintln!("SKIP: no cargo");
+        return;
+    }
+    world.write("root/Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n");
+    world.write("root/src/main.rs", "fn main() { println!(\"built inside\"); }");
+    let home = std::env::var("HOME").unwrap_or_default();
+    let said = world.works(&format!("RUSTUP_HOME={home}/.rustup cargo run -q --offline")).await;
+    assert!(said.contains("built inside"), "{said}");
+}

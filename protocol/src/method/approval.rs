@@ -1,0 +1,36 @@
+//! Pending approvals and their answers.
+
+use crate::event::{Choice, Resolution};
+use crate::ids::{ApprovalId, Seq, SessionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which approvals.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApprovalListParams {
+    pub session: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerParams {
+    /// The approval.
+    pub id: ApprovalId,
+    /// The digest of the request that was shown.
+    pub digest: String,
+    pub decision: Choice,
+    /// With `deny`: becomes the tool's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<String>,
+}
+
+/// The answer stands.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Answered {
+    pub id: ApprovalId,
+    pub session: SessionId,
+    pub decision: Resolution,
+    pub seq: Seq,
+}
