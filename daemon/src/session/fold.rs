@@ -92,6 +92,7 @@ impl State {
                     None => turn.go_on = Some(pending),
                     Some(id) => {
                         if let Some(call) = turn.call_mut(id) {
+                            call.firm = request.firm;
                             call.approval = Some(pending);
                         }
                     }
@@ -303,7 +304,7 @@ fn call(requested: &ToolRequested) -> Call {
         writes: requested.writes,
         progress,
         approval: None,
-        by_rule: requested.verdict.rule.is_some(),
+        firm: false,
         edited: None,
     }
 }

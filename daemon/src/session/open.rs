@@ -49,11 +49,11 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
     let handle = Handle::new(sender, publisher.clone(), Arc::clone(&presence));
-    let actor = Actor {
+    let mut actor = Actor {
         session,
         key: row.key,
         clock: SessionClock::new(wall, state.at),
-        opened: tokio::time::Instant::now(),
+        grace_until: tokio::time::Instant::now() + if state.turn.is_some() { deps.tuning.grace } else { Duration::ZERO },
         parked,
         environment,
         place: None,
@@ -71,6 +71,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         details,
         deps,
     };
+    actor.begin().await?;
     let task = tokio::spawn(actor.run());
     Ok(Opened { handle, task })
 }

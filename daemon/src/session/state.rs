@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the stored form: a state of another version is not read, the log is folded anew.
-pub(crate) const STATE_VERSION: u32 = 1;
+pub(crate) const STATE_VERSION: u32 = 2;
 
 /// Inputs that may wait. Beyond it a `send` answers `queue_full`.
 pub(crate) const MAX_WAITING: usize = 32;
@@ -163,8 +163,8 @@ pub(crate) struct Call {
     pub(crate) writes: bool,
     pub(crate) progress: Progress,
     pub(crate) approval: Option<Pending>,
-    /// A rule asked for it: a change of mode does not answer it.
-    pub(crate) by_rule: bool,
+    /// It is asked in every mode: a change of mode does not answer it.
+    pub(crate) firm: bool,
     /// Where the answer stands that gave it other arguments.
     #[serde(default)]
     pub(crate) edited: Option<Seq>,

@@ -3,6 +3,7 @@
 use super::Plan;
 use super::asking::{Question, choices};
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
+use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
     Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
@@ -30,7 +31,7 @@ const CHOICE_PAUSE_MS: u64 = 5_000;
 
 impl Plan<'_> {
     fn expects(&self, key: &ModelKey) -> bool {
-        let calling = crate::session::state::Stage::Calling { retry_at: None };
+        let calling = Stage::Calling { retry_at: None };
         self.state.turn.as_ref().is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
     }
 
@@ -153,6 +154,7 @@ impl Plan<'_> {
             reason: format!("the turn has taken {} steps; go on?", turn.step),
             choices: choices(false),
             rule: None,
+            firm: true,
             grant: None,
             always: None,
         };
@@ -243,7 +245,7 @@ impl Plan<'_> {
         self.emit(TurnResumed { turn, lives: lives + 1, reason: "restart".to_owned() });
         self.lose_running();
         let Some(turn) = &self.state.turn else { return };
-        if !matches!(turn.stage, crate::session::state::Stage::Calling { .. }) {
+        if !matches!(turn.stage, Stage::Calling { .. }) {
             return self.advance();
         }
         if lives >= MAX_LIVES {
@@ -251,7 +253,10 @@ impl Plan<'_> {
             let hint = Some("look at the daemon's log, then send the input again".to_owned());
             return self.end(TurnOutcome::Failed, Some(Reason { kind: "gave_up".to_owned(), message, hint }));
         }
-        let (step, attempt) = (turn.step, turn.attempt);
-        self.start_step(step, attempt + 1);
+        // In back-off the next try comes by itself.
+        if turn.stage == (Stage::Calling { retry_at: None }) {
+            let (step, attempt) = (turn.step, turn.attempt);
+            self.start_step(step, attempt + 1);
+        }
     }
 }

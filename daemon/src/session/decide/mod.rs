@@ -188,7 +188,6 @@ impl Plan<'_> {
         self.lose_jobs();
         match self.state.turn.as_ref().map(|turn| turn.stage) {
             None => self.start_next(),
-            Some(Stage::Calling { retry_at: Some(_) }) => {}
             Some(_) => self.resume(),
         }
     }
