@@ -71,7 +71,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         drain: drain.clone(),
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
-        defaults: SessionDefaults { settings: settings(&config) },
+        defaults: SessionDefaults { settings: settings(&config), environment: config.session.env.clone() },
         doctor,
     });
     let bound = api::bind(&claim.socket)?;

@@ -14,6 +14,7 @@ mod models;
 mod protocol;
 mod real_model;
 mod rules;
+mod sandbox;
 mod scripts;
 mod storage;
 mod terminals;
