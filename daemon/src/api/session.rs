@@ -149,7 +149,7 @@ fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
         return Ok(());
     }
     Err(RpcError::new(ErrorKind::UnknownModel, format!("there is no model profile {model}"))
-        .hint(format!("add [models.{model}] to the config file, or leave --model out")))
+        .hint("name a profile of the config file, or PROVIDER/MODEL where that provider's key is known: agentctl model list"))
 }
 
 async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError> {

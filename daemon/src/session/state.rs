@@ -212,7 +212,7 @@ impl Calibration {
 
     /// An estimate, corrected.
     pub(crate) fn correct(self, estimate: u64) -> u64 {
-        if self.estimated == 0 { estimate } else { estimate.saturating_mul(self.reported) / self.estimated }
+        estimate.saturating_mul(self.reported).checked_div(self.estimated).unwrap_or(estimate)
     }
 }
 

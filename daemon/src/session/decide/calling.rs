@@ -17,6 +17,9 @@ const FIRST_PAUSE_MS: u64 = 1_000;
 /// The longest pause of our own choosing, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 30_000;
 
+/// Most that is added to a wait the provider asks for, so that sessions it told the same do not come back all at once, in milliseconds.
+const SPREAD_MS: u64 = 5_000;
+
 /// All pauses of one step together, in milliseconds.
 const RETRYING_MS: u64 = 120_000;
 
@@ -187,7 +190,9 @@ impl Plan<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 30 s")]
         let own = (doubled as f64 * (0.5 + self.context.jitter / 2.0)) as u64;
         let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
-        let pause = own.max(asked);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 5 s")]
+        let spread = ((asked / 10).min(SPREAD_MS) as f64 * self.context.jitter) as u64;
+        let pause = own.max(asked.saturating_add(spread));
         let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
         let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
         (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
