@@ -118,6 +118,7 @@ impl State {
                         let edited = resolved.arguments.is_some();
                         if let Some(call) = turn.call_mut(id).filter(|_| edited) {
                             call.edited = Some(seq);
+                            call.by_rule |= resolved.arguments.as_ref().is_some_and(leaves_sandbox);
                         }
                         // Its next question stands in the same transaction.
                         if resolved.decision != Resolution::Edited {
@@ -281,6 +282,11 @@ impl Turn {
     }
 }
 
+/// To run outside of the sandbox is a person's word alone.
+fn leaves_sandbox(arguments: &serde_json::Value) -> bool {
+    arguments.get("outside_sandbox").and_then(serde_json::Value::as_bool) == Some(true)
+}
+
 fn call(requested: &ToolRequested) -> Call {
     let progress = match requested.verdict.decision {
         _ if requested.argument_error.is_some() => Progress::Refused,
@@ -294,7 +300,7 @@ fn call(requested: &ToolRequested) -> Call {
         writes: requested.writes,
         progress,
         approval: None,
-        by_rule: requested.verdict.rule.is_some(),
+        by_rule: requested.verdict.rule.is_some() || leaves_sandbox(&requested.arguments),
         edited: None,
     }
 }

@@ -150,7 +150,7 @@ pub(crate) struct Call {
     pub(crate) writes: bool,
     pub(crate) progress: Progress,
     pub(crate) approval: Option<Pending>,
-    /// A rule asked for it: a change of mode does not answer it.
+    /// A rule asked for it, or it leaves the sandbox: a change of mode does not answer it.
     pub(crate) by_rule: bool,
     /// Where the answer stands that gave it other arguments.
     #[serde(default)]
