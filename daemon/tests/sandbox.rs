@@ -77,11 +77,11 @@ impl World {
                 hidden: vec![self.path("state"), self.path("daemon.sock")],
             },
         });
-        Place { target: target.unwrap(), read: ReadSet::default() }
+        Place { target: target.unwrap(), read: ReadSet::default(), jobs: daemon::tool::Jobs::default() }
     }
 
     async fn run_in(&self, confinement: Confinement, command: &str) -> Ended {
-        let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+        let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
         let (arguments, place) = (json!({"command": command}), self.place());
         let digest = bash.inspect(&arguments, &place).await.unwrap().digest;
         let (_stop, stop) = watch::channel(StopLevel::Run);
@@ -271,7 +271,7 @@ async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
 #[tokio::test]
 async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it() {
     let Some(world) = World::new(Form::Namespaces).await else { return };
-    let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+    let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
     let (arguments, place) = (json!({"command": "touch ~/there", "outside_sandbox": true}), world.place());
     let inspected = bash.inspect(&arguments, &place).await.unwrap();
     assert!(inspected.facts.command.as_ref().unwrap().outside_sandbox);
