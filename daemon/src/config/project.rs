@@ -55,6 +55,7 @@ const TABLE: &[(&str, May)] = &[
     ("session.resume", May::Never),
     ("session.unattended", May::SetIfTrusted),
     ("sandbox", May::Never),
+    ("tools", May::Never),
     ("daemon", May::Never),
     ("limits", May::Never),
     // In a project's file alone; each rule is held against its own decision.
