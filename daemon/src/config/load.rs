@@ -16,7 +16,7 @@ use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
     Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings,
-    wording,
+    shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -118,6 +118,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.limits = limits(&written.limits);
     let WrittenTools { enabled, disabled, fetch_hosts, search_engine, search_url } = written.tools;
     config.tools = ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url };
+    config.written = shown::of(text);
     Ok(config)
 }
 
