@@ -57,6 +57,7 @@ const TABLE: &[(&str, May)] = &[
     ("sandbox", May::Never),
     ("tools", May::Never),
     ("daemon", May::Never),
+    ("tools", May::Never),
     ("limits", May::Never),
     // In a project's file alone; each rule is held against its own decision.
     ("rule", May::Narrow),
