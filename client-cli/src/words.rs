@@ -56,6 +56,7 @@ fn words(event: &Event) -> String {
                     .command
                     .as_deref()
                     .or(data.action.path.as_deref())
+                    .or(data.action.url.as_deref())
                     .unwrap_or(&data.arguments.to_string())
             ),
             name(&data.verdict.decision)
@@ -73,6 +74,16 @@ fn words(event: &Event) -> String {
             wording::tool_outcome(data.outcome),
             text(&data.output)
         ),
+        Event::JobEnded(data) => format!(
+            "{} {}: {}",
+            text(data.job.as_str()),
+            wording::tool_outcome(data.outcome),
+            text(&data.output)
+        ),
+        Event::TodoChanged(data) => {
+            let items = data.items.iter().map(|item| format!("{} ({})", text(&item.text), name(&item.state)));
+            items.collect::<Vec<_>>().join(", ")
+        }
         Event::NoticeAdded(data) => text(&data.text),
     }
 }

@@ -2,8 +2,8 @@
 //! frame does not.
 
 use crate::content::Usage;
-use crate::event::{Action, Choice, Envelope, ItemType};
-use crate::ids::{ApprovalId, CallId, InputId, ItemId, Seq, SessionId, TurnId};
+use crate::event::{Action, Choice, Envelope, ItemType, TodoItem};
+use crate::ids::{ApprovalId, CallId, InputId, ItemId, JobId, Seq, SessionId, TurnId};
 use crate::settings::{By, Settings};
 use crate::time::Time;
 use schemars::JsonSchema;
@@ -109,6 +109,12 @@ pub struct Snapshot {
     pub queue: Vec<QueuedInput>,
     /// The queue waits for somebody to resume it.
     pub held: bool,
+    /// What the model means to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub todo: Vec<TodoItem>,
+    /// Commands in the background.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobView>,
     pub usage: Usage,
     pub presence: Vec<ClientView>,
 }
@@ -241,6 +247,18 @@ pub struct CallView {
     pub arguments: serde_json::Value,
 }
 
+/// A command in the background. Its output is the open item of the same id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobView {
+    pub job: JobId,
+    /// The call that started it.
+    pub call: CallId,
+    /// What runs. Untrusted text: show it through `display` only.
+    pub command: String,
+    /// When it went to the background.
+    pub started_at: Time,
+}
+
 /// A pending approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalView {
@@ -260,6 +278,9 @@ pub struct ApprovalView {
     pub choices: Vec<Choice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The rule that the answer `always` writes into the user's own file, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
     pub requested_at: Time,
     pub cwd: String,
 }

@@ -57,6 +57,10 @@ id!(
     /// An approval: a UUIDv7.
     ApprovalId
 );
+id!(
+    /// A command in the background: `j` and the number of the call that started it, short enough to be repeated by a model.
+    JobId
+);
 
 /// Number of an event in its session's log: gapless from 1. 0 stands for "before the first".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -101,7 +105,24 @@ impl CallId {
     }
 }
 
+impl JobId {
+    /// The job that the call starts.
+    pub fn of(call: &CallId) -> Self {
+        Self(format!("j{}", call.0.trim_start_matches('c')))
+    }
+}
+
 impl ItemId {
+    /// The output of a job.
+    pub fn job(job: &JobId) -> Self {
+        Self(job.0.clone())
+    }
+
+    /// Whether it is the output of a job, which outlives steps and turns.
+    pub fn is_job(&self) -> bool {
+        self.0.starts_with('j')
+    }
+
     /// The user message that the event at `seq` delivers.
     pub fn message(seq: Seq) -> Self {
         Self(format!("i{seq}"))

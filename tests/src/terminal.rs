@@ -7,22 +7,25 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// A tmux server, ended when this is dropped.
 #[derive(Debug)]
 pub struct Terminals<'a> {
     home: &'a Home,
     socket: PathBuf,
-    /// Says a line for whatever happens in any window.
-    changes: Lines<BufReader<ChildStdout>>,
-    /// Closing it would end the control client.
-    _control: (Child, ChildStdin),
 }
 
 /// One terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Terminal(String);
+#[derive(Debug)]
+pub struct Terminal {
+    /// Its pane, by which tmux knows session and window too.
+    pane: String,
+    /// Says a line for whatever happens in it.
+    changes: Lines<BufReader<ChildStdout>>,
+    /// The client that says so; closing its input would end it.
+    _control: (Child, ChildStdin),
+}
 
 impl<'a> Terminals<'a> {
     /// Starts a server in `home`; `None` where tmux is not installed.
@@ -33,48 +36,36 @@ impl<'a> Terminals<'a> {
         if home.command("tmux").arg("-V").output().await.is_err() {
             return Ok(None);
         }
-        let socket = home.path().join("tmux");
-        // The first window keeps the session alive; the sizes of the others are set one by one.
         let settings = [
             "set -g default-terminal tmux-256color",
-            "set -g window-size manual",
             "set -g history-limit 20000",
             "set -g remain-on-exit on",
             "set -g status off",
         ];
         std::fs::write(home.path().join("tmux.conf"), settings.join("\n"))?;
-        let conf = home.path().join("tmux.conf");
-        let mut server = home.command("tmux");
-        server.arg("-S").arg(&socket).arg("-u").arg("-f").arg(conf);
-        server.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
-        server.args(["new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "cat"]);
-        let started = server.output().await?;
-        ensure!(
-            started.status.success(),
-            "tmux: {}",
-            String::from_utf8_lossy(&started.stderr)
-        );
-
-        let mut control = home.command("tmux");
-        control
-            .arg("-S")
-            .arg(&socket)
-            .args(["-C", "attach", "-f", "ignore-size", "-t", "main"]);
-        let mut control = control.stdin(Stdio::piped()).spawn()?;
-        let input = control.stdin.take().context("the control client's input")?;
-        let changes = BufReader::new(control.stdout.take().context("the control client's output")?).lines();
-        Ok(Some(Self {
+        let terminals = Self {
             home,
-            socket,
-            changes,
-            _control: (control, input),
-        }))
+            socket: home.path().join("tmux"),
+        };
+        // It keeps the server alive whatever becomes of the others.
+        terminals.tmux(["new-session", "-d", "-s", "keep", "cat"]).await?;
+        Ok(Some(terminals))
+    }
+
+    fn client(&self) -> Command {
+        let mut client = self.home.command("tmux");
+        client
+            .arg("-S")
+            .arg(&self.socket)
+            .arg("-u")
+            .arg("-f")
+            .arg(self.home.path().join("tmux.conf"));
+        client.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
+        client
     }
 
     async fn tmux<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
-        let mut command = self.home.command("tmux");
-        command.arg("-S").arg(&self.socket).arg("-u").args(arguments);
-        let output = soon("tmux answers", command.output()).await??;
+        let output = soon("tmux answers", self.client().args(arguments).output()).await??;
         ensure!(
             output.status.success(),
             "tmux: {}",
@@ -88,12 +79,32 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn open(&self, command: &str, columns: u16, rows: u16) -> anyhow::Result<Terminal> {
-        self.tmux(["set", "-g", "default-size", &format!("{columns}x{rows}")])
-            .await?;
-        let pane = self
-            .tmux(["new-window", "-d", "-t", "main", "-P", "-F", "#{pane_id}", command])
-            .await?;
-        Ok(Terminal(pane.trim().to_owned()))
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let opened = [
+            "new-session",
+            "-d",
+            "-x",
+            &columns,
+            "-y",
+            &rows,
+            "-P",
+            "-F",
+            "#{pane_id}",
+            command,
+        ];
+        let pane = self.tmux(opened).await?.trim().to_owned();
+        let mut control = self.client();
+        control
+            .args(["-C", "attach", "-f", "ignore-size", "-t", &pane])
+            .stdin(Stdio::piped());
+        let mut control = control.spawn()?;
+        let input = control.stdin.take().context("the control client's input")?;
+        let changes = BufReader::new(control.stdout.take().context("the control client's output")?).lines();
+        Ok(Terminal {
+            pane,
+            changes,
+            _control: (control, input),
+        })
     }
 
     /// Presses keys, named as tmux names them: `Enter`, `C-c`, `y`.
@@ -101,7 +112,9 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn press(&self, terminal: &Terminal, keys: &[&str]) -> anyhow::Result<()> {
-        let arguments = ["send-keys", "-t", &terminal.0].into_iter().chain(keys.iter().copied());
+        let arguments = ["send-keys", "-t", &terminal.pane]
+            .into_iter()
+            .chain(keys.iter().copied());
         self.tmux(arguments).await.map(drop)
     }
 
@@ -110,7 +123,9 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn write(&self, terminal: &Terminal, text: &str) -> anyhow::Result<()> {
-        self.tmux(["send-keys", "-t", &terminal.0, "-l", text]).await.map(drop)
+        self.tmux(["send-keys", "-t", &terminal.pane, "-l", text])
+            .await
+            .map(drop)
     }
 
     /// Scrollback and screen, wrapped lines as the terminal shows them.
@@ -118,7 +133,7 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn capture(&self, terminal: &Terminal) -> anyhow::Result<String> {
-        self.tmux(["capture-pane", "-p", "-S", "-", "-t", &terminal.0]).await
+        self.tmux(["capture-pane", "-p", "-S", "-", "-t", &terminal.pane]).await
     }
 
     /// The screen alone.
@@ -126,7 +141,7 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn screen(&self, terminal: &Terminal) -> anyhow::Result<String> {
-        self.tmux(["capture-pane", "-p", "-t", &terminal.0]).await
+        self.tmux(["capture-pane", "-p", "-t", &terminal.pane]).await
     }
 
     /// Gives the terminal another size.
@@ -135,7 +150,7 @@ impl<'a> Terminals<'a> {
     /// When tmux refuses.
     pub async fn resize(&self, terminal: &Terminal, columns: u16, rows: u16) -> anyhow::Result<()> {
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        self.tmux(["resize-window", "-t", &terminal.0, "-x", &columns, "-y", &rows])
+        self.tmux(["resize-window", "-t", &terminal.pane, "-x", &columns, "-y", &rows])
             .await
             .map(drop)
     }
@@ -145,7 +160,7 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn close(&self, terminal: &Terminal) -> anyhow::Result<()> {
-        self.tmux(["kill-window", "-t", &terminal.0]).await.map(drop)
+        self.tmux(["kill-session", "-t", &terminal.pane]).await.map(drop)
     }
 
     /// Waits until scrollback and screen together are as `wanted` says, and gives them.
@@ -153,20 +168,26 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When that does not come; the message has what is there instead.
     pub async fn until(
-        &mut self,
-        terminal: &Terminal,
+        &self,
+        terminal: &mut Terminal,
         what: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> anyhow::Result<String> {
-        loop {
-            let text = self.capture(terminal).await?;
-            if wanted(&text) {
-                return Ok(text);
+        let mut shown = String::new();
+        let waited = soon(what, async {
+            loop {
+                shown = self.capture(terminal).await?;
+                if wanted(&shown) {
+                    return anyhow::Ok(());
+                }
+                terminal.changes.next_line().await?.context("tmux ended")?;
             }
-            let change = soon(what, self.changes.next_line()).await;
-            let change = change.with_context(|| format!("the terminal shows:\n{}", text.trim_end()))?;
-            change?.context("tmux ended")?;
-        }
+        });
+        waited
+            .await
+            .and_then(|found| found)
+            .with_context(|| format!("the terminal shows:\n{}", shown.trim_end()))?;
+        Ok(shown)
     }
 }
 

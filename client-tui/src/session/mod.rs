@@ -35,6 +35,7 @@ impl Session {
             Settings {
                 model: info.model,
                 mode: info.mode,
+                mode_until: info.mode_until,
                 ..Settings::default()
             },
         );
@@ -108,6 +109,7 @@ impl Session {
             Some(Event::ItemCompleted(item)) => self.open.close(item.item.as_str()),
             Some(Event::ToolRequested(call)) => self.open.close(call.item.as_str()),
             Some(Event::ToolCompleted(done)) => self.open.close(done.call.as_str()),
+            Some(Event::JobEnded(ended)) => self.open.close(ended.job.as_str()),
             Some(Event::StepStarted(_) | Event::StepFailed(_)) => self.open.close_reply(),
             Some(Event::TurnCompleted(_)) => self.open.clear(),
             Some(Event::InputAccepted(_)) => self.untouched = false,

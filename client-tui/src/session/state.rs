@@ -179,7 +179,12 @@ impl State {
                     self.set_call(call, CallState::Ready, now);
                 }
             }
-            Event::SessionCreated(_) | Event::TurnResumed(_) | Event::ItemCompleted(_) | Event::NoticeAdded(_) => {}
+            Event::SessionCreated(_)
+            | Event::TurnResumed(_)
+            | Event::ItemCompleted(_)
+            | Event::JobEnded(_)
+            | Event::TodoChanged(_)
+            | Event::NoticeAdded(_) => {}
         }
     }
 
@@ -238,6 +243,7 @@ impl State {
             reason: asked.reason,
             choices: asked.choices,
             rule: asked.rule,
+            always: asked.always,
             requested_at: at,
             cwd: self.cwd.clone(),
         });

@@ -34,6 +34,7 @@ fn what(action: &Action, arguments: &Value) -> String {
         .command
         .as_ref()
         .or(action.path.as_ref())
+        .or(action.url.as_ref())
         .or(action.host.as_ref());
     if let Some(named) = named {
         return inline(named.trim_end());
@@ -192,6 +193,7 @@ mod tests {
             diff: None,
             exit_code: None,
             duration_ms: 12,
+            job: None,
             files: BTreeMap::new(),
         }
     }

@@ -118,7 +118,12 @@ impl Scribe {
             | Event::TurnStarted(_)
             | Event::TurnInterruptRequested(_)
             | Event::ApprovalRequested(_)
-            | Event::ToolStarted(_) => Vec::new(),
+            | Event::ToolStarted(_)
+            | Event::TodoChanged(_) => Vec::new(),
+            Event::JobEnded(ended) => {
+                let text = format!("job {} {}", ended.job, protocol::wording::tool_outcome(ended.outcome));
+                self.block(Block::Note, vec![paint::line(display(&text, Form::Inline), paint::dim())])
+            }
         }
     }
 

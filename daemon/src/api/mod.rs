@@ -3,6 +3,7 @@
 
 mod approval;
 mod client;
+mod config;
 mod connection;
 mod daemon;
 mod drain;
@@ -17,6 +18,7 @@ mod register;
 mod rule;
 mod session;
 mod subscription;
+mod trust;
 mod turn;
 mod usage;
 mod watch;
@@ -54,6 +56,8 @@ pub(crate) struct Api {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionDefaults {
     pub(crate) settings: protocol::Settings,
+    /// Names of variables that commands get beside the fixed list.
+    pub(crate) environment: Vec<String>,
 }
 
 impl Api {

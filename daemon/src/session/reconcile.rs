@@ -158,6 +158,8 @@ fn panicked(effect: &Effect) -> End {
             blob: None,
             diff: None,
             exit_code: None,
+            todo: None,
+            job: None,
             duration_ms: 0,
             files: BTreeMap::new(),
         })),

@@ -39,6 +39,7 @@ mod read_file;
 mod read_set;
 mod scripts;
 mod text;
+mod todo_write;
 #[cfg(test)]
 mod world;
 mod write_file;
@@ -86,6 +87,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(write_file::WriteFile),
         Arc::new(edit_file::EditFile),
         Arc::new(bash::Bash),
+        Arc::new(todo_write::TodoWrite),
     ]
 }
 
@@ -123,6 +125,8 @@ pub struct Action {
     pub path: Option<String>,
     /// The host contacted.
     pub host: Option<String>,
+    /// The whole address requested.
+    pub url: Option<String>,
 }
 
 /// What a running call gets besides its arguments.
@@ -198,6 +202,10 @@ pub struct Ended {
     pub files: Vec<(String, String)>,
     /// Exit code of a command that exited.
     pub exit_code: Option<i32>,
+    /// The list of what is to be done, if the call replaced it.
+    pub todo: Option<Vec<protocol::event::TodoItem>>,
+    /// The job the command goes on as.
+    pub job: Option<protocol::JobId>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }
@@ -214,6 +222,8 @@ impl Ended {
             diff: None,
             files: Vec::new(),
             exit_code: None,
+            todo: None,
+            job: None,
             duration_ms: 0,
         }
     }

@@ -17,18 +17,43 @@ pub(crate) struct Source {
 
 impl Source {
     fn read(path: String, text: String) -> Self {
-        let plain = blank(&text);
-        let (code, test_code) = if all_tests(&path) {
-            (String::new(), plain)
-        } else {
-            split_tests(&plain)
-        };
-        Self {
+        let (code, test_code) = split_tests(&blank(&text));
+        let source = Self {
             path,
             text,
             code,
             test_code,
+        };
+        if all_tests(&source.path) {
+            source.as_tests()
+        } else {
+            source
         }
+    }
+
+    /// The same file where all of it is tests.
+    fn as_tests(mut self) -> Self {
+        self.test_code = blank(&self.text);
+        self.code = String::new();
+        self
+    }
+
+    /// Paths, without `.rs`, of the modules that this file declares for tests alone.
+    fn test_modules(&self) -> Vec<String> {
+        let parent = self.path.trim_end_matches(".rs");
+        let dir = match parent.rsplit_once('/') {
+            Some((dir, "mod" | "lib" | "main")) => dir,
+            _ => parent,
+        };
+        let declared = self.text.split("#[cfg(test)]\n").skip(1).filter_map(|rest| {
+            let line = rest
+                .lines()
+                .next()?
+                .trim_start_matches("pub(crate) ")
+                .trim_start_matches("pub(super) ");
+            line.strip_prefix("mod ")?.strip_suffix(';')
+        });
+        declared.map(|name| format!("{dir}/{name}")).collect()
     }
 
     /// The lines of `code` that hold `word` as a whole word, with their numbers.
@@ -56,10 +81,28 @@ fn holds(line: &str, word: &str) -> bool {
 
 /// Every Rust file of the workspace.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut found = Vec::new();
+    let mut found: Vec<Source> = Vec::new();
     for crate_dir in ["protocol", "daemon", "client-cli", "client-tui", "tests"] {
         walk(&tests::bins::root().join(crate_dir), crate_dir, &mut found);
     }
+    let test_modules: Vec<String> = found.iter().flat_map(Source::test_modules).collect();
+    let for_tests = |path: &str| {
+        let inside = |module: &String| {
+            path.strip_prefix(module.as_str())
+                .is_some_and(|rest| rest.starts_with(['.', '/']))
+        };
+        test_modules.iter().any(inside)
+    };
+    found = found
+        .into_iter()
+        .map(|source| {
+            if for_tests(&source.path) {
+                source.as_tests()
+            } else {
+                source
+            }
+        })
+        .collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     assert!(found.len() > 20, "tidy found only {} files", found.len());
     found

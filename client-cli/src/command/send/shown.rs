@@ -147,6 +147,7 @@ pub(super) fn headline(tool: &str, action: &Action, arguments: &serde_json::Valu
         .command
         .as_deref()
         .or(action.path.as_deref())
+        .or(action.url.as_deref())
         .or(action.host.as_deref());
     let what = what.map_or_else(|| arguments.to_string(), str::to_owned);
     cut(

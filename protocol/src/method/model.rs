@@ -1,0 +1,67 @@
+//! The models a session can be answered by.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which models.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelListParams {
+    /// Asks each server which models it has; the answer takes up to 5 s then.
+    pub available: bool,
+}
+
+/// The models a session can be answered by.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ModelListAnswer {
+    pub models: Vec<ModelInfo>,
+    /// What answers a session that names no model, where nobody configured it; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// A model that `--model NAME` names.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ModelInfo {
+    pub name: String,
+    pub wire: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Where its provider is, without user and path; empty for the demo model.
+    pub address: String,
+    /// Whether it answers a session that names no model.
+    pub default: bool,
+    /// Whether it stands in the config file; the others are built in or found on this machine.
+    pub configured: bool,
+    /// The variable its key comes from, where no client has sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
+    /// Size of the context window.
+    pub context_tokens: u64,
+    /// False: `context_tokens` is a guess.
+    pub context_known: bool,
+    /// Tokens of context that sessions should stay below.
+    pub context_budget_tokens: u64,
+    pub max_output_tokens: u32,
+    /// US dollars per million tokens; absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<PriceList>,
+    /// What its server says it has, if it was asked and answered; at most 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<Vec<String>>,
+    /// Why its server did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PriceList {
+    /// Sent and not cached.
+    pub input: f64,
+    pub output: f64,
+    /// Read from the provider's cache.
+    pub cached: f64,
+    /// Written to the provider's cache.
+    pub cache_write: f64,
+}
