@@ -91,11 +91,12 @@ impl World {
         Place {
             target: target.unwrap(),
             read: ReadSet::default(),
+            jobs: daemon::tool::Jobs::default(),
         }
     }
 
     async fn run_in(&self, confinement: Confinement, command: &str) -> Ended {
-        let bash: Arc<dyn Tool> = daemon::tool::all()
+        let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default())
             .into_iter()
             .find(|tool| tool.spec().name == "bash")
             .unwrap();
@@ -366,7 +367,7 @@ async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it()
     let Some(world) = World::new(Form::Namespaces).await else {
         return;
     };
-    let bash: Arc<dyn Tool> = daemon::tool::all()
+    let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default())
         .into_iter()
         .find(|tool| tool.spec().name == "bash")
         .unwrap();

@@ -152,7 +152,7 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
     let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
     let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
     let phase = match row.phase.as_str() {
-        "idle" => Phase::Idle,
+        "idle" | crate::session::BACKGROUND => Phase::Idle,
         _ => living.map_or(Phase::Parked, |living| living.phase),
     };
     SessionInfo {
@@ -217,7 +217,7 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
 pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeleteParams) -> Result<Empty, RpcError> {
     let row = api.find(&params.session, None).await?;
     let session = SessionId(row.id.clone());
-    if row.phase != Phase::Idle.as_str() {
+    if row.phase != Phase::Idle.as_str() && row.phase != crate::session::BACKGROUND {
         if !params.force {
             return Err(RpcError::new(ErrorKind::TurnRunning, "the session has an open turn")
                 .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));

@@ -4,7 +4,7 @@
 use crate::policy::Grant;
 use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
-use protocol::{ApprovalId, By, CallId, InputId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
+use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -50,6 +50,10 @@ pub(crate) struct State {
     pub(crate) usage: Usage,
     /// What the model means to do; bounded by its tool, 64 items of 200 characters.
     pub(crate) todo: Vec<TodoItem>,
+    /// Commands in the background; bounded by their tool, `MAX_JOBS`.
+    pub(crate) jobs: Vec<Job>,
+    /// The last jobs that ended, with where their `job.ended` stands, the oldest first.
+    pub(crate) ended_jobs: Vec<(JobId, Seq)>,
     /// Outcome of the last turn.
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
@@ -61,6 +65,15 @@ pub(crate) struct State {
     /// A person was told that the context nears its budget.
     pub(crate) context_noticed: bool,
     pub(crate) calibration: Calibration,
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    /// The call that started it.
+    pub(crate) call: CallId,
+    pub(crate) started_at: Time,
 }
 
 /// An input that waits.

@@ -19,8 +19,9 @@ use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
-use crate::tool::Place;
-use protocol::event::{Envelope, ItemType};
+use crate::tool::jobs::JobResult;
+use crate::tool::{Jobs, Place};
+use protocol::event::{Envelope, Event, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,6 +45,7 @@ pub(crate) struct Actor {
     pub(crate) place: Option<Place>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
+    pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
@@ -136,8 +138,8 @@ impl Actor {
             if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
         });
         // Who lists the session sees the mode end.
-        let rests = self.state.turn.is_none() && self.state.settings.mode_until.is_none();
-        let idle = rests.then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
+        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -162,7 +164,8 @@ impl Actor {
     async fn on_time(&mut self) -> Next {
         let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
         if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
-            return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
+            let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
+            return if works || self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
         }
         let input = match self.unattended_at() {
             Some(at) if at <= Instant::now() => Input::Unattended,
@@ -182,6 +185,7 @@ impl Actor {
     async fn ended(&mut self, end: End) -> Next {
         let input = match end {
             End::Tool(end) => Input::ToolEnded(end),
+            End::Job(end) => Input::JobEnded(end),
             End::Model(end) => {
                 let ModelEnd { result, history } = *end;
                 self.history = Some(history);
@@ -225,6 +229,7 @@ impl Actor {
         self.state = after;
         for draft in &drafts {
             self.details.note(at, &draft.event);
+            note_end(&self.jobs, &draft.event);
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
@@ -283,6 +288,13 @@ impl Actor {
             feeds,
             snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
         });
+    }
+}
+
+/// Lets the tools see the end of a job once it is recorded.
+pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
+    if let Event::JobEnded(ended) = event {
+        jobs.ended(ended.job.clone(), JobResult { outcome: ended.outcome, output: ended.output.clone() });
     }
 }
 

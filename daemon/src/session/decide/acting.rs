@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
-use crate::tool::Outcome;
+use crate::session::effect::job::outcome;
 use protocol::event::{
     ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
     TurnOutcome,
@@ -99,13 +99,7 @@ impl Plan<'_> {
         }
         self.emit(ToolCompleted {
             call: end.call,
-            outcome: match end.outcome {
-                Outcome::Ok => ToolOutcome::Ok,
-                Outcome::Error => ToolOutcome::Error,
-                Outcome::NotRun => ToolOutcome::NotRun,
-                Outcome::TimedOut => ToolOutcome::TimedOut,
-                Outcome::Stopped => ToolOutcome::Stopped,
-            },
+            outcome: outcome(end.outcome),
             output: end.output,
             images: end.images,
             blob: end.blob,
