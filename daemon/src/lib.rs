@@ -71,7 +71,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         drain: drain.clone(),
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
-        defaults: SessionDefaults { settings: settings(&config) },
+        defaults: SessionDefaults { settings: settings(&config), environment: config.session.env.clone() },
         doctor,
     });
     let bound = api::bind(&claim.socket)?;
@@ -79,8 +79,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
-    api::KeyDesk::look_around(models.as_ref()).await;
-    let resuming = resume(&registry, &log).await;
+    let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
         () = signalled(&drain) => drain.drained(&registry).await,
@@ -188,12 +187,16 @@ fn settings(config: &Config) -> protocol::Settings {
 }
 
 /// Goes on with what an earlier life left unfinished.
-async fn resume(registry: &Registry, log: &log::EventLog) -> tokio::task::JoinHandle<()> {
+async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyDesk) -> tokio::task::JoinHandle<()> {
     let filter = log::SessionFilter { unfinished: true, children: true, ephemeral: true, archived: true, ..Default::default() };
     let rows = log.sessions(filter).await.unwrap_or_else(|error| {
         tracing::error!(%error, "unfinished sessions cannot be listed");
         Vec::new()
     });
+    if !rows.is_empty() {
+        // What they were answered by may be a server on this machine.
+        models.look_around().await;
+    }
     let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
     let registry = registry.clone();
     tokio::spawn(async move { registry.resume(unfinished).await })

@@ -282,6 +282,60 @@ async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it()
     assert!(world.path("home/there").exists());
 }
 
+#[test]
+fn an_ordinary_user_gets_the_same_sandbox_as_root() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: the other tests run as an ordinary user already");
+        return;
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    // Nobody may have no way to the build directory.
+    std::fs::copy(env!("CARGO_BIN_EXE_agentd"), dir.path().join("agentd")).unwrap();
+    std::fs::create_dir(dir.path().join("state")).unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+    std::os::unix::fs::chown(dir.path().join("state"), Some(65534), Some(65534)).unwrap();
+    let probe = |prefix: &[&str]| {
+        let mut command = std::process::Command::new(prefix[0]);
+        command.args(&prefix[1..]).arg(dir.path().join("agentd")).args(["exec-guard", "probe"]).arg(dir.path().join("state"));
+        command.current_dir("/").output()
+    };
+    let Ok(nobody) = probe(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]) else {
+        eprintln!("SKIP: no setpriv");
+        return;
+    };
+    let support: Support = serde_json::from_slice(&nobody.stdout).unwrap();
+    if support.form.is_none() || !std::path::Path::new("/proc/self/ns/user").exists() {
+        eprintln!("SKIP: no sandbox for an ordinary user here: {support:?}");
+        return;
+    }
+    assert_eq!(support.form, Some(Form::Namespaces), "{support:?}");
+    // A user namespace in which no further one may be made is a machine without them.
+    let without = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let without = probe(&["unshare", "-Ur", "sh", "-c", without, "sh"]).unwrap();
+    let support: Support = serde_json::from_slice(&without.stdout).unwrap();
+    assert_eq!(support.form, Some(Form::Landlock), "{support:?}");
+    assert_eq!(support.missing.len(), 1, "{support:?}");
+}
+
+#[tokio::test]
+async fn npm_installs_from_its_cache_inside() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    world.write("dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
+    world.write("dep/index.js", "module.exports = 'from the cache';");
+    world.write("root/package.json", r#"{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:../dep-1.0.0.tgz"}}"#);
+    let npm = |arguments: &[&str], at: &str| {
+        let mut command = std::process::Command::new("npm");
+        command.args(arguments).current_dir(world.path(at)).env("HOME", world.path("home")).env("npm_config_cache", world.path("home/.cache/npm"));
+        command.output().is_ok_and(|done| done.status.success())
+    };
+    if !npm(&["pack", "--pack-destination", "..", "--offline"], "dep") || !npm(&["install", "--package-lock-only", "--offline"], "root") {
+        eprintln!("SKIP: no npm that works here");
+        return;
+    }
+    let said = world.works("npm ci --offline && node -p 'require(\"dep\")'").await;
+    assert!(said.contains("from the cache"), "{said}");
+}
+
 #[tokio::test]
 async fn read_only_is_read_only_for_the_whole_session() {
     for form in [Form::Namespaces, Form::Landlock] {

@@ -54,6 +54,8 @@ pub(crate) struct Api {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionDefaults {
     pub(crate) settings: protocol::Settings,
+    /// Names of variables that commands get beside the fixed list.
+    pub(crate) environment: Vec<String>,
 }
 
 impl Api {

@@ -65,6 +65,8 @@ struct World {
     stale: Vec<Effect>,
     started: HashMap<CallId, u32>,
     inputs: usize,
+    /// What would answer now; it may be another after a crash.
+    announce: &'static str,
 }
 
 fn by() -> By {
@@ -83,6 +85,7 @@ impl World {
             stale: Vec::new(),
             started: HashMap::new(),
             inputs: 0,
+            announce: "using one",
         };
         let settings = Settings { limits: Limits { max_steps: 5 }, ..Settings::default() };
         let (cwd, root) = ("/p".to_owned(), "/p".to_owned());
@@ -107,7 +110,7 @@ impl World {
             format!("a{}", count.get())
         };
         let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some("using demo".to_owned()) };
+            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some(self.announce.to_owned()) };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);
@@ -143,6 +146,7 @@ impl World {
     fn crash(&mut self) {
         self.stale.extend(std::mem::take(&mut self.running));
         self.state = fold(&self.log);
+        self.announce = self.random.pick(&["using one", "using one", "using two"]).unwrap();
         let weather = if self.random.chance(50) { Weather::Storm } else { Weather::Calm };
         self.feed(Input::Restarted, weather);
     }

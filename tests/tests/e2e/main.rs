@@ -4,14 +4,17 @@
 mod approvals;
 mod attach;
 mod bad_input;
+mod catalog;
 mod crash;
 mod first_steps;
 mod inputs;
 mod inside;
 mod model_server;
+mod models;
 mod protocol;
 mod real_model;
 mod rules;
+mod sandbox;
 mod scripts;
 mod storage;
 mod terminals;

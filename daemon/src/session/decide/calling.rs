@@ -25,6 +25,9 @@ const MAX_LIVES: u32 = 3;
 /// Calls one reply may ask for; more are refused.
 const MAX_CALLS: usize = 64;
 
+/// How long a turn from an earlier life waits each time for a client that brings the key it began with, in milliseconds.
+const CHOICE_PAUSE_MS: u64 = 5_000;
+
 impl Plan<'_> {
     fn expects(&self, key: &ModelKey) -> bool {
         let calling = crate::session::state::Stage::Calling { retry_at: None };
@@ -197,6 +200,30 @@ impl Plan<'_> {
         let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
         let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
         (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
+    }
+
+    /// Why a turn from an earlier life cannot go on as it was: the model chosen for it is not there any more, since keys live in memory
+    /// alone. Another one must not go on with it unasked.
+    pub(super) fn lost_choice(&self) -> Option<Reason> {
+        let (was, now) = (self.state.announced.as_ref()?, self.context.announce.as_ref()?);
+        let resumed = self.state.turn.as_ref().is_some_and(|turn| turn.lives > 0);
+        (resumed && was != now).then(|| Reason {
+            kind: "model_gone".to_owned(),
+            message: format!("the turn began {was}, which is not there since the daemon was started again"),
+            hint: Some("run any agentctl command where that key is set; to go on with another model, send it again".to_owned()),
+        })
+    }
+
+    /// Waits for the model the turn began with, as often as a failed call is tried again.
+    pub(super) fn wait_for_choice(&mut self, error: Reason) {
+        let Some(turn) = &self.state.turn else { return };
+        let tried = turn.failures < self.context.retries;
+        let retry_at = tried.then(|| self.context.at.plus_ms(CHOICE_PAUSE_MS));
+        let (turn, step, attempt) = (turn.id.clone(), turn.step, turn.attempt);
+        self.emit(StepFailed { turn, step, attempt, error: error.clone(), retry_at, usage: None });
+        if retry_at.is_none() {
+            self.end(TurnOutcome::Failed, Some(error));
+        }
     }
 
     pub(super) fn retry(&mut self) {

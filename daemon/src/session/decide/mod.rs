@@ -233,7 +233,6 @@ impl Plan<'_> {
             by: terms.by,
         });
         self.deliver(input_id, &turn);
-        self.announce_model();
         self.start_step(1, 1);
     }
 
@@ -242,6 +241,7 @@ impl Plan<'_> {
         self.emit(InputDelivered { input_id, turn: turn.clone(), item });
     }
 
+    /// Says where content goes whenever nobody named the model and it is another than was said last.
     fn announce_model(&mut self) {
         let text = self.context.announce.clone().filter(|text| self.state.announced.as_ref() != Some(text));
         if let Some(text) = text {
@@ -250,9 +250,16 @@ impl Plan<'_> {
     }
 
     fn start_step(&mut self, step: u32, attempt: u32) {
+        let lost = self.lost_choice();
+        if lost.is_none() {
+            self.announce_model();
+        }
         if let Some(turn) = self.state.turn.as_ref().map(|turn| turn.id.clone()) {
             let model = self.state.settings.model.clone();
             self.emit(StepStarted { turn, step, attempt, model });
+        }
+        if let Some(reason) = lost {
+            self.wait_for_choice(reason);
         }
     }
 }
