@@ -113,9 +113,7 @@ fn walk(dir: &Path, shown: &str, found: &mut Vec<Source>) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let shown = format!("{shown}/{name}");
         if entry.path().is_dir() {
-            if name != "target" {
-                walk(&entry.path(), &shown, found);
-            }
+            walk(&entry.path(), &shown, found);
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             found.push(Source::read(shown, text));
