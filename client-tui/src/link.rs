@@ -181,6 +181,7 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
                 digest,
                 decision: *decision,
                 feedback: feedback.clone(),
+                arguments: None,
             };
             client.call::<ApprovalAnswer>(&params).await?;
         }

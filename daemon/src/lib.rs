@@ -111,6 +111,7 @@ fn deps(
         log,
         tools: tool::all().into(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
+        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
         rules,
         guard,
         answerers,
@@ -181,6 +182,8 @@ fn settings(config: &Config) -> protocol::Settings {
     protocol::Settings {
         model: None,
         mode: config.session.mode,
+        mode_until: None,
+        mode_after: None,
         unattended: config.session.unattended.unwrap_or_default(),
         limits: config.session.limits,
     }

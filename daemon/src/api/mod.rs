@@ -3,6 +3,7 @@
 
 mod approval;
 mod client;
+mod config;
 mod connection;
 mod daemon;
 mod drain;
@@ -17,6 +18,7 @@ mod register;
 mod rule;
 mod session;
 mod subscription;
+mod trust;
 mod turn;
 mod usage;
 mod watch;

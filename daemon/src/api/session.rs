@@ -10,7 +10,7 @@ use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{ErrorKind, InputId, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,12 +39,18 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         return Err(RpcError::new(ErrorKind::InvalidParams, format!("{} is not a directory with an absolute path", params.cwd)));
     }
     let root = project_root(cwd).display().to_string();
+    let project = api.registry.deps().projects.load(Path::new(&root)).map_err(|error| error.told())?;
     let defaults = &api.defaults.settings;
+    let limits = project.max_steps.map_or(defaults.limits, |max_steps| Limits { max_steps });
+    let usual = project.mode.unwrap_or(defaults.mode);
+    let mode_until = until(params.mode, params.mode_for_ms)?;
     let settings = Settings {
-        model: params.model.or_else(|| defaults.model.clone()),
-        mode: params.mode.unwrap_or(defaults.mode),
-        unattended: params.unattended.unwrap_or(defaults.unattended),
-        limits: params.limits.unwrap_or(defaults.limits),
+        model: params.model.or(project.default_model).or_else(|| defaults.model.clone()),
+        mode: params.mode.unwrap_or(usual),
+        mode_until,
+        mode_after: mode_until.map(|_| usual),
+        unattended: params.unattended.or(project.unattended).unwrap_or(defaults.unattended),
+        limits: params.limits.unwrap_or(limits),
     };
     let at = Time::now();
     api.keys.look_around().await;
@@ -117,6 +123,15 @@ fn name_taken() -> RpcError {
     RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another, or rename that one")
 }
 
+/// When a mode that is to hold for so long ends.
+fn until(mode: Option<Mode>, for_ms: Option<u64>) -> Result<Option<Time>, RpcError> {
+    match (mode, for_ms) {
+        (_, None) => Ok(None),
+        (Some(_), Some(ms)) if ms > 0 => Ok(Some(Time::now().plus_ms(ms))),
+        _ => Err(RpcError::new(ErrorKind::InvalidParams, "`mode_for_ms` is above 0 and belongs to a `mode`")),
+    }
+}
+
 fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
     if api.keys.knows(model) {
         return Ok(());
@@ -133,11 +148,12 @@ async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError
 /// A row of the log as clients see it.
 fn info(api: &Api, row: SessionRow) -> SessionInfo {
     let id = SessionId(row.id);
-    let living = api.registry.living_one(&id).map(|handle| handle.live().borrow().snapshot.phase);
+    let living = api.registry.living_one(&id).map(|handle| Arc::clone(&handle.live().borrow().snapshot));
+    let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
     let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
     let phase = match row.phase.as_str() {
         "idle" => Phase::Idle,
-        _ => living.unwrap_or(Phase::Parked),
+        _ => living.map_or(Phase::Parked, |living| living.phase),
     };
     SessionInfo {
         name: row.name,
@@ -146,6 +162,7 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         root: row.root_path,
         model: row.model,
         mode: parsed(row.mode).unwrap_or_default(),
+        mode_until,
         phase,
         head: Seq(row.head),
         created_at: Time(row.created_at_ms),
@@ -187,6 +204,7 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         title: None,
         model: params.model,
         mode: params.mode,
+        mode_until: until(params.mode, params.mode_for_ms)?,
         unattended: params.unattended,
         archived: params.archived,
         limits: None,
@@ -233,6 +251,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         content: params.content,
         delivery: params.delivery,
         mode: params.mode,
+        mode_for_ms: params.mode_for_ms,
         unattended: params.unattended,
         timeout_ms: params.timeout_ms,
         interactive: params.interactive,

@@ -14,7 +14,9 @@ use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
-use super::{Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SessionDefaults, wording};
+use super::{
+    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SessionDefaults, shown, wording,
+};
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -102,6 +104,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
+    config.written = shown::of(text);
     Ok(config)
 }
 

@@ -8,8 +8,11 @@ pub mod catalog;
 mod error;
 mod load;
 pub mod profile;
+pub mod project;
 pub mod rules;
+pub mod shown;
 mod template;
+pub mod trust;
 mod values;
 mod wording;
 
@@ -24,6 +27,7 @@ use profile::Profile;
 
 pub use error::ConfigError;
 pub use load::{load, parse};
+pub use project::{Project, Projects};
 pub use rules::{RuleBook, RuleSet};
 pub use template::{Template, write_template};
 
@@ -46,6 +50,8 @@ pub struct Config {
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
     pub limits: GlobalLimits,
+    /// The values the file holds, for people; nothing secret is among them.
+    pub written: Vec<shown::Shown>,
     /// What a person should know, such as a file that others can read. One sentence each.
     pub notices: Vec<String>,
 }
@@ -137,6 +143,7 @@ impl Config {
             sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
+            written: Vec::new(),
             notices: Vec::new(),
         }
     }

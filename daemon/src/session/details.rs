@@ -26,6 +26,15 @@ impl Details {
             Event::ToolRequested(requested) => {
                 self.calls.insert(requested.call.clone(), requested.clone());
             }
+            Event::ApprovalResolved(resolved) => {
+                if let Some(call) = resolved.call.as_ref().and_then(|call| self.calls.get_mut(call))
+                    && let Some(arguments) = &resolved.arguments
+                {
+                    call.arguments.clone_from(arguments);
+                    call.digest.clone_from(&resolved.digest);
+                    call.action = resolved.action.clone().unwrap_or_default();
+                }
+            }
             Event::ApprovalRequested(request) => {
                 self.approvals.insert(request.approval.clone(), (request.clone(), at));
             }
@@ -54,9 +63,10 @@ impl Details {
     pub(crate) async fn load(log: &EventLog, session: SessionKey, state: &State) -> Result<Self, LogError> {
         let mut details = Self::default();
         let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.id.seq());
+        let edits = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.edited);
         let approvals = state.pending().map(|(pending, _)| pending.seq);
         let inputs = state.steers.iter().chain(&state.queue).map(|waiting| waiting.seq);
-        let open: Vec<Seq> = calls.chain(approvals).chain(inputs).collect();
+        let open: Vec<Seq> = calls.chain(edits).chain(approvals).chain(inputs).collect();
         for Seq(seq) in open {
             for row in log.read(session, seq.saturating_sub(1), 1).await? {
                 if let Ok(Some(event)) = Event::parse(&row.kind, &row.body) {
@@ -145,6 +155,7 @@ fn approval_view(session: &SessionId, state: &State, request: &ApprovalRequested
         reason: request.reason,
         choices: request.choices,
         rule: request.rule,
+        always: request.always,
         requested_at: at,
         cwd: state.cwd.clone(),
     }

@@ -115,7 +115,14 @@ impl State {
                         if resolved.decision == Resolution::Expired {
                             turn.note_denied(id, "nobody could answer");
                         }
-                        turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        let edited = resolved.arguments.is_some();
+                        if let Some(call) = turn.call_mut(id).filter(|_| edited) {
+                            call.edited = Some(seq);
+                        }
+                        // Its next question stands in the same transaction.
+                        if resolved.decision != Resolution::Edited {
+                            turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        }
                     }
                 });
             }
@@ -123,6 +130,7 @@ impl State {
             Event::ToolCompleted(completed) => self.finish_call(completed),
             Event::NoticeAdded(notice) => match notice.code.as_str() {
                 "model_choice" => self.announced = Some(notice.text.clone()),
+                "project_config" => self.project_notice = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
                 CONTEXT_BUDGET => self.context_noticed = true,
                 _ => {}
@@ -152,7 +160,12 @@ impl State {
             (self.context_noticed, self.calibration) = (false, Calibration::default());
             settings.model.clone_from(&changed.model);
         }
-        settings.mode = changed.mode.unwrap_or(settings.mode);
+        if let Some(mode) = changed.mode {
+            let before = settings.mode_after.unwrap_or(settings.mode);
+            settings.mode_after = changed.mode_until.map(|_| before);
+            settings.mode_until = changed.mode_until;
+            settings.mode = mode;
+        }
         settings.unattended = changed.unattended.unwrap_or(settings.unattended);
         settings.limits = changed.limits.unwrap_or(settings.limits);
         self.archived = changed.archived.unwrap_or(self.archived);
@@ -165,6 +178,7 @@ impl State {
             urgent: accepted.urgent,
             terms: Terms {
                 mode: accepted.mode,
+                mode_until: accepted.mode_until,
                 unattended: accepted.unattended,
                 timeout_ms: accepted.timeout_ms,
                 interactive: accepted.interactive,
@@ -208,6 +222,7 @@ impl State {
             started_at: at,
             by: started.by.clone(),
             mode: started.mode,
+            mode_until: started.mode_until,
             unattended: started.unattended,
             interactive: started.interactive,
             clock: Clock { limit_ms: started.timeout_ms, spent_ms: 0, counted_to: at },
@@ -280,5 +295,6 @@ fn call(requested: &ToolRequested) -> Call {
         progress,
         approval: None,
         by_rule: requested.verdict.rule.is_some(),
+        edited: None,
     }
 }

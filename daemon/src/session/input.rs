@@ -41,6 +41,8 @@ pub(crate) struct Send {
     pub(crate) content: Vec<Content>,
     pub(crate) delivery: Delivery,
     pub(crate) mode: Option<Mode>,
+    /// How long that mode holds; none: as long as the turn.
+    pub(crate) mode_for_ms: Option<u64>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
@@ -55,7 +57,24 @@ pub(crate) struct Answer {
     pub(crate) feedback: Option<String>,
     /// The request as it was recorded: it holds the allowance that `session` makes.
     pub(crate) request: ApprovalRequested,
+    /// The call as the person changed it.
+    pub(crate) edited: Option<Box<Edited>>,
     pub(crate) by: By,
+}
+
+/// A call as a person changed it.
+#[derive(Debug, Clone)]
+pub(crate) struct Edited {
+    pub(crate) arguments: Value,
+    pub(crate) inspected: Inspected,
+    pub(crate) reach: Reach,
+}
+
+/// Whether a changed call does what was shown, on other things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Within,
+    Beyond,
 }
 
 /// A model call's whole reply.
@@ -173,6 +192,8 @@ pub(crate) struct Context<'a> {
     pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
+    /// What of the project's own file does not count.
+    pub(crate) project_notice: Option<String>,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::decide::decide;
-use super::input::{Answer, Context, Failed, Input, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room, Send, ToolEnd};
+use super::input::{
+    Answer, Context, Edited, Failed, Input, Inspected, Item, Piece, Reach, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
+};
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
@@ -110,7 +112,7 @@ impl World {
             format!("a{}", count.get())
         };
         let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some(self.announce.to_owned()) };
+            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, project_notice: None, shown, announce: Some(self.announce.to_owned()) };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);
@@ -167,7 +169,7 @@ impl World {
             input_id,
             content: vec![Content::text("hello")],
             delivery: *self.random.pick(&deliveries).unwrap(),
-            mode: self.random.chance(10).then_some(Mode::None),
+            mode: self.random.chance(10).then_some(Mode::None), mode_for_ms: None,
             unattended: self.random.pick(&policies).map(|policy| Unattended::new(*policy)),
             timeout_ms: self.random.chance(20).then_some(3_000),
             interactive: false,
@@ -199,7 +201,7 @@ impl World {
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
-    fn call(&mut self) -> RequestedCall {
+    fn inspected(&mut self) -> Inspected {
         let writes = self.random.chance(50);
         let (tool, inside) = if writes { ("write_file", "inside") } else { ("read_file", "inside") };
         let inside = if self.random.chance(40) { "outside" } else { inside };
@@ -209,9 +211,13 @@ impl World {
             "paths": [{"shown": "x", "resolved": "/p/x", "inside": inside, "access": access, "secret": false, "protected": false}],
         }))
         .unwrap();
-        let inspected = Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes };
+        Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes }
+    }
+
+    fn call(&mut self) -> RequestedCall {
+        let inspected = self.inspected();
         RequestedCall {
-            tool: tool.to_owned(),
+            tool: inspected.facts.tool.clone(),
             provider_call_id: "p".to_owned(),
             arguments: serde_json::json!({}),
             private: None,
@@ -261,9 +267,13 @@ impl World {
         let late = self.random.chance(10) || waiting.is_empty();
         let request = if late { self.random.pick(&requests) } else { self.random.pick(&waiting).copied() };
         let Some(request) = request.cloned() else { return };
-        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Deny]).unwrap();
+        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Always, Choice::Deny]).unwrap();
         let decision = if request.choices.contains(&decision) { decision } else { Choice::Once };
-        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, by: by() };
+        let edited = (decision != Choice::Deny && self.random.chance(25)).then(|| {
+            let reach = if self.random.chance(50) { Reach::Within } else { Reach::Beyond };
+            Box::new(Edited { arguments: serde_json::json!({ "edited": true }), inspected: self.inspected(), reach })
+        });
+        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, edited, by: by() };
         self.feed(Input::Answer(Box::new(answer)), weather);
     }
 
@@ -281,6 +291,7 @@ impl World {
             title: None,
             model: None,
             mode,
+            mode_until: self.random.chance(30).then(|| Time(self.now + 900)),
             unattended: None,
             archived: None,
             limits: None,
@@ -359,6 +370,8 @@ struct Checked {
     approvals: BTreeMap<String, (bool, bool)>,
     urgent: Vec<InputId>,
     first_delivery: bool,
+    /// A changed call whose next question must follow.
+    asks_anew: Option<CallId>,
 }
 
 #[derive(Default)]
@@ -375,6 +388,7 @@ impl Checked {
         for (event, seq) in log.iter().zip(1..) {
             checked.take(event, Seq(seq));
         }
+        assert_eq!(checked.asks_anew, None, "a changed call was never asked about anew");
         checked
     }
 
@@ -431,6 +445,9 @@ impl Checked {
                 self.calls.insert(requested.call.clone(), Seen { asks, allowed, ..Seen::default() });
             }
             Event::ApprovalRequested(request) => {
+                if let Some(anew) = self.asks_anew.take() {
+                    assert_eq!(request.call, Some(anew), "a changed call is asked about anew at once");
+                }
                 if let Some(call) = &request.call {
                     assert!(self.calls.get(call).unwrap().asks, "asked for a call whose verdict was not to ask");
                 }
@@ -445,6 +462,10 @@ impl Checked {
                     self.calls.get_mut(call).unwrap().allowed = true;
                 }
                 assert!(resolved.call.is_some() || resolved.grant.is_none());
+                if resolved.decision == Resolution::Edited {
+                    assert!(resolved.call.is_some() && resolved.arguments.is_some() && resolved.grant.is_none());
+                    self.asks_anew.clone_from(&resolved.call);
+                }
             }
             Event::ToolStarted(started) => {
                 let call = self.calls.get_mut(&started.call).unwrap();
@@ -538,7 +559,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         input_id: InputId("i".to_owned()),
         content: vec![Content::text("go")],
         delivery: Delivery::Auto,
-        mode: Some(Mode::All),
+        mode: Some(Mode::All), mode_for_ms: None,
         unattended: None,
         timeout_ms: None,
         interactive: false,

@@ -9,6 +9,7 @@ use super::handle::{Handle, MAILBOX};
 use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
 use super::state::{STATE_VERSION, State};
+use crate::config::Project;
 use crate::log::{LogError, PAGE_ROWS, Row, SessionRow};
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +36,11 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let mut recent = recent.map_err(|error| super::actor::storage(&error))?;
     recent.reverse();
     extend_ring(&mut ring, recent.into_iter().filter_map(envelope).map(Arc::new));
+    let project = deps.projects.load(std::path::Path::new(&state.root)).unwrap_or_else(|error| {
+        // The next input is refused with the reason.
+        tracing::warn!(%session, %error, "a project's file is not read");
+        Project::default()
+    });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let mut first = first_live(&state, &session, &details, parked);
     first.ring = Arc::new(ring.clone());
@@ -49,6 +55,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         parked,
         environment,
         place: None,
+        project,
         history: None,
         ring,
         publisher,

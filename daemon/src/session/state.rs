@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
     pub(crate) announced: Option<String>,
+    /// The last notice about what does not count of the project's own file.
+    pub(crate) project_notice: Option<String>,
     /// The last notice about a context window nobody knows.
     pub(crate) doubted: Option<String>,
     /// A person was told that the context nears its budget.
@@ -75,6 +77,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
@@ -88,6 +92,8 @@ pub(crate) struct Turn {
     pub(crate) started_at: Time,
     pub(crate) by: By,
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Unattended,
     pub(crate) interactive: bool,
     pub(crate) clock: Clock,
@@ -146,6 +152,9 @@ pub(crate) struct Call {
     pub(crate) approval: Option<Pending>,
     /// A rule asked for it: a change of mode does not answer it.
     pub(crate) by_rule: bool,
+    /// Where the answer stands that gave it other arguments.
+    #[serde(default)]
+    pub(crate) edited: Option<Seq>,
 }
 
 /// A pending approval.
@@ -205,9 +214,17 @@ impl State {
         }
     }
 
-    /// The mode in force now.
+    /// The mode in force at a moment: a timed one ends by the clock, whether or not its end is recorded yet.
+    pub(crate) fn mode_at(&self, at: Time) -> Mode {
+        let lasts = |until: Option<Time>| until.is_none_or(|until| at < until);
+        let settings = &self.settings;
+        let own = if lasts(settings.mode_until) { settings.mode } else { settings.mode_after.unwrap_or_default() };
+        self.turn.as_ref().filter(|turn| lasts(turn.mode_until)).and_then(|turn| turn.mode).unwrap_or(own)
+    }
+
+    /// The mode in force at the last event.
     pub(crate) fn mode(&self) -> Mode {
-        self.turn.as_ref().and_then(|turn| turn.mode).unwrap_or(self.settings.mode)
+        self.mode_at(self.at)
     }
 
     /// The waiting input with this id.

@@ -70,10 +70,17 @@ pub(crate) enum Due {
     Retry,
     Turn,
     Stop,
+    /// A timed mode ends.
+    Mode,
 }
 
 /// The earliest moment at which the state wants to be woken.
 pub(crate) fn deadline(state: &State) -> Option<(Time, Due)> {
+    let mode = state.settings.mode_until.map(|at| (at, Due::Mode));
+    turn_deadline(state).into_iter().chain(mode).min()
+}
+
+fn turn_deadline(state: &State) -> Option<(Time, Due)> {
     let turn = state.turn.as_ref()?;
     let own = match turn.stage {
         Stage::Calling { retry_at } => retry_at.map(|at| (at, Due::Retry)),

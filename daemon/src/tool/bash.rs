@@ -137,7 +137,8 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
         text: parsed.command.clone(),
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
-        home: place.target.home().map(Into::into),
+        // Without HOME a shell asks the user database what `~` is, so the guard has to know it too.
+        home: place.target.home().map(Into::into).or_else(|| protocol::place::home().ok()),
         outside_sandbox,
         ..CommandFact::default()
     };

@@ -17,8 +17,10 @@ pub use turn::*;
 pub use usage::*;
 pub use watch::*;
 
+use crate::config::{ConfigGetParams, ConfigSetParams, ConfigView};
 use crate::frame::{ApprovalView, Frame, WatchedEvent};
 use crate::rule::{RuleAddParams, RuleListParams, RuleRemoveParams, RuleTestParams, RuleVerdict, RuleView};
+use crate::trust::{TrustGetParams, TrustSetParams, TrustView};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -123,6 +125,12 @@ methods! {
     Act "rule.remove" => RuleRemove(RuleRemoveParams) -> RuleView;
     /// Judges a command as a session in that directory would. Nothing runs.
     Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
+    /// The values in force and where each comes from.
+    Watch "config.get" => ConfigGet(ConfigGetParams) -> ConfigView;
+    /// Changes the user's file; it counts once the daemon starts again.
+    Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
+    Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
+    Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;
 }
 
 macro_rules! subscriptions {

@@ -43,8 +43,14 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "process::Command",
-        &["daemon/src/target", "daemon/tests", "protocol/src/client", "tests/"],
-        "only target/ spawns",
+        &[
+            "daemon/src/target",
+            "daemon/tests",
+            "protocol/src/client",
+            "client-cli/src/editor",
+            "tests/",
+        ],
+        "only target/ spawns; a client starts the daemon and the person's editor",
     ),
 ];
 

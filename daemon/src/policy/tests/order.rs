@@ -397,7 +397,7 @@ fn a_session_allowance_never_grows() -> Checked {
         Decision::Blocked
     );
     let always = grant.to_rule(&PathBuf::from(ROOT));
-    assert_eq!(always.to_string(), "allow bash: cargo test …");
+    assert_eq!(always.to_string(), "allow bash: cargo test … for /home/dev/work/project");
     assert_eq!(decide(&bash("cargo test"), Mode::Ask, &[always], &[]), Decision::Allow);
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::live::{Live, Presence, Publisher, extend_ring};
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
+use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
 use crate::tool::Place;
@@ -41,6 +42,8 @@ pub(crate) struct Actor {
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) place: Option<Place>,
+    /// What the project's own file says; while the session lives it only narrows.
+    pub(crate) project: Project,
     pub(crate) history: Option<History>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
@@ -132,7 +135,9 @@ impl Actor {
             let at = self.clock.instant(at);
             if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
         });
-        let idle = self.state.turn.is_none().then(|| Instant::now() + self.deps.tuning.passivate_after);
+        // Who lists the session sees the mode end.
+        let rests = self.state.turn.is_none() && self.state.settings.mode_until.is_none();
+        let idle = rests.then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -155,7 +160,8 @@ impl Actor {
     }
 
     async fn on_time(&mut self) -> Next {
-        if self.state.turn.is_none() || self.parked == Parked::Yes {
+        let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
+        if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
             return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
         }
         let input = match self.unattended_at() {
@@ -231,19 +237,28 @@ impl Actor {
     }
 
     fn decide(&self, at: Time, input: Input) -> Vec<Draft> {
-        let set = self.deps.rules.now();
-        let rules: Vec<_> = set.rules.iter().filter_map(|rule| rule.bind(Path::new(&self.state.root))).collect();
+        let set = self.rules();
         let context = Context {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: jitter(),
             retries: self.deps.tuning.retries,
-            rules: &rules,
+            rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
+            project_notice: self.project.notice(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
+    }
+
+    /// The rules that hold for the session's project.
+    fn rules(&self) -> RuleSet {
+        let set = self.deps.rules.now();
+        let root = Path::new(&self.state.root);
+        let own = set.rules.iter().filter_map(|rule| rule.bind(root));
+        let rules = own.chain(self.project.rules.iter().cloned()).collect();
+        RuleSet { rules, builtin_allow: set.builtin_allow }
     }
 
     /// What the running model call has shown, for a decision that cuts it.

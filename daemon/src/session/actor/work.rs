@@ -4,7 +4,7 @@ use super::Actor;
 use crate::context::assemble::Audience;
 use crate::session::details::Parked;
 use crate::session::effect::model::ModelCall;
-use crate::session::effect::tool::ToolCall;
+use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
@@ -61,6 +61,7 @@ impl Actor {
         let Effect::Tool(call) = &effect else { return };
         let Some(mut requested) = self.details.calls.get(call).cloned() else { return };
         let approved = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.approval.is_some());
+        let edited = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.edited.is_some());
         if !approved {
             // Nobody saw the contents, so an earlier call of the same reply may change them.
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
@@ -71,14 +72,15 @@ impl Actor {
         let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
         let shown = Arc::clone(&feed);
+        let arguments = if edited { Arguments::Persons } else { Arguments::Models };
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown };
+            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown };
             End::Tool(Box::new(call.run().await))
         });
     }
 
     /// Where calls happen, opened when it is first needed.
-    fn place(&mut self) -> Result<Place, String> {
+    pub(super) fn place(&mut self) -> Result<Place, String> {
         if let Some(place) = &self.place {
             return Ok(place.clone());
         }

@@ -1,27 +1,17 @@
 //! Calls run or wait: answers, ends, and what may start next.
 
 use super::Plan;
-use crate::session::input::{Answer, ToolEnd, grant_of};
+use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
 use crate::tool::Outcome;
 use protocol::event::{
-    ApprovalResolved, Choice, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested, TurnOutcome,
+    ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
+    TurnOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Mode, Stop, UnattendedPolicy};
 
 impl Plan<'_> {
-    pub(super) fn answer(&mut self, answer: Answer) {
-        if !self.state.pending().any(|(pending, _)| pending.id == answer.approval) {
-            return;
-        }
-        let grant = (answer.decision == Choice::Session).then(|| grant_of(&answer.request)).flatten();
-        let grant = grant.and_then(|grant| serde_json::to_value(grant).ok());
-        let stays = answer.request.call.is_none() && answer.decision == Choice::Deny;
-        self.resolve(answer.approval, answer.request.call, answer.decision.into(), answer.feedback, grant, answer.by);
-        if stays { self.end_at_step_limit() } else { self.advance() }
-    }
-
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         approval: ApprovalId,
         call: Option<CallId>,
@@ -42,7 +32,17 @@ impl Plan<'_> {
             };
             self.refusals.insert(call.clone(), (outcome, text));
         }
-        self.emit(ApprovalResolved { approval, call, decision, feedback, grant, by });
+        self.emit(ApprovalResolved {
+            approval,
+            call,
+            decision,
+            feedback,
+            grant,
+            arguments: None,
+            digest: None,
+            action: None,
+            by,
+        });
     }
 
     /// Settles every approval that waits. Those a rule asked for stay with `Which::Unruled`.
@@ -152,7 +152,7 @@ impl Plan<'_> {
         self.start_step(step + 1, 1);
     }
 
-    fn end_at_step_limit(&mut self) {
+    pub(super) fn end_at_step_limit(&mut self) {
         let steps = self.state.turn.as_ref().map_or(0, |turn| turn.step);
         let reason = Reason {
             kind: "step_limit".to_owned(),

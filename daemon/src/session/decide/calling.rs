@@ -1,11 +1,11 @@
 //! A model call runs or waits to be tried again: its reply, its failure, its interruption.
 
 use super::Plan;
-use crate::policy::{self, Policy, grant_for};
+use super::asking::{Question, choices};
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Choice, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
+    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
     ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
 use protocol::{ApprovalId, By, CallId, ItemId};
@@ -94,15 +94,7 @@ impl Plan<'_> {
             Ok(inspected) => (Some(inspected), None),
             Err(error) => (None, Some(error)),
         };
-        let judged = inspected.as_ref().map(|inspected| {
-            let policy = Policy {
-                mode: self.state.mode(),
-                rules: self.context.rules,
-                grants: &self.state.grants,
-                builtin_allow: self.context.builtin_allow,
-            };
-            policy::judge(&inspected.facts, &policy)
-        });
+        let judged = inspected.as_ref().map(|inspected| self.judge(&inspected.facts));
         let mut action = inspected.as_ref().map(|inspected| inspected.action.clone()).unwrap_or_default();
         let verdict = match judged {
             Some(judged) => {
@@ -119,19 +111,15 @@ impl Plan<'_> {
         }
         let digest = inspected.as_ref().map(|inspected| inspected.digest.clone());
         let request = inspected.as_ref().filter(|_| verdict.decision == Decision::Ask).map(|inspected| {
-            let grant = grant_for(&inspected.facts);
-            ApprovalRequested {
-                approval: ApprovalId((self.context.new_id)()),
-                call: Some(id.clone()),
+            self.request(Question {
+                call: id.clone(),
                 turn: key.turn.clone(),
-                digest: inspected.digest.clone(),
-                tool: Some(call.tool.clone()),
+                tool: call.tool.clone(),
+                facts: &inspected.facts,
                 action: action.clone(),
-                reason: verdict.reason.clone(),
-                choices: choices(grant.is_some()),
-                rule: grant.as_ref().map(ToString::to_string),
-                grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
-            }
+                digest: inspected.digest.clone(),
+                verdict: &verdict,
+            })
         });
         let requested = ToolRequested {
             call: id,
@@ -166,6 +154,7 @@ impl Plan<'_> {
             choices: choices(false),
             rule: None,
             grant: None,
+            always: None,
         };
         self.emit(request);
     }
@@ -265,8 +254,4 @@ impl Plan<'_> {
         let (step, attempt) = (turn.step, turn.attempt);
         self.start_step(step, attempt + 1);
     }
-}
-
-fn choices(session: bool) -> Vec<Choice> {
-    if session { vec![Choice::Once, Choice::Session, Choice::Deny] } else { vec![Choice::Once, Choice::Deny] }
 }

@@ -4,6 +4,7 @@
 //! before.
 
 mod acting;
+mod asking;
 mod calling;
 pub(super) mod room;
 mod stopping;
@@ -58,6 +59,7 @@ impl Plan<'_> {
     }
 
     fn decide(&mut self, input: Input) {
+        self.end_timed_mode();
         match input {
             Input::Send(send) => self.accept(send),
             Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
@@ -81,6 +83,14 @@ impl Plan<'_> {
             Input::Deadline => self.deadline(),
             Input::Unattended => self.unattended(),
             Input::Restarted => self.restarted(),
+        }
+    }
+
+    /// A timed mode that is over gives way before anything is decided in it.
+    fn end_timed_mode(&mut self) {
+        if self.state.settings.mode_until.is_some_and(|until| until <= self.context.at) {
+            let mode = self.state.settings.mode_after.unwrap_or_default();
+            self.emit(SessionChanged { mode: Some(mode), ..unchanged(By::daemon("the time of the mode is over")) });
         }
     }
 
@@ -111,6 +121,7 @@ impl Plan<'_> {
             urgent,
             unattended: send.unattended,
             mode: send.mode,
+            mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
@@ -154,6 +165,8 @@ impl Plan<'_> {
                 Due::Retry => self.retry(),
                 Due::Turn => self.interrupt(TurnOutcome::TimedOut, By::daemon("the turn's time is over")),
                 Due::Stop => self.give_up_running(),
+                // It has ended already, before anything else was decided.
+                Due::Mode => {}
             },
             _ => {}
         }
@@ -228,6 +241,7 @@ impl Plan<'_> {
             turn: turn.clone(),
             unattended: terms.unattended.unwrap_or(self.state.settings.unattended),
             mode: terms.mode,
+            mode_until: terms.mode_until,
             timeout_ms: terms.timeout_ms,
             interactive: terms.interactive,
             by: terms.by,
@@ -246,6 +260,10 @@ impl Plan<'_> {
         let text = self.context.announce.clone().filter(|text| self.state.announced.as_ref() != Some(text));
         if let Some(text) = text {
             self.emit(NoticeAdded { code: "model_choice".to_owned(), level: NoticeLevel::Info, text });
+        }
+        let text = self.context.project_notice.clone().filter(|text| self.state.project_notice.as_ref() != Some(text));
+        if let Some(text) = text {
+            self.emit(NoticeAdded { code: "project_config".to_owned(), level: NoticeLevel::Warning, text });
         }
     }
 
@@ -271,6 +289,7 @@ fn unchanged(by: By) -> SessionChanged {
         title: None,
         model: None,
         mode: None,
+        mode_until: None,
         unattended: None,
         archived: None,
         limits: None,

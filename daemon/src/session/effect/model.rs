@@ -159,21 +159,7 @@ impl ModelCall {
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
         let inspected = tool.inspect(arguments, place).await.map_err(|error| error.to_string())?;
-        // For a command the path is where it starts, which is told with the session already.
-        let path = inspected.action.path.filter(|_| inspected.action.command.is_none());
-        Ok(Inspected {
-            facts: inspected.facts,
-            action: protocol::event::Action {
-                command: inspected.action.command,
-                parts: Vec::new(),
-                diff: inspected.action.diff,
-                path,
-                host: inspected.action.host,
-                url: inspected.action.url,
-            },
-            digest: inspected.digest,
-            writes: inspected.writes,
-        })
+        Ok(inspected.into())
     }
 }
 

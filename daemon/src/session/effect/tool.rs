@@ -10,9 +10,21 @@ use protocol::frame::{OpenType, Stream};
 use protocol::{CallId, ItemId};
 use std::sync::Arc;
 
+/// Longest changed arguments, in bytes, that are told to the model with the result.
+const TOLD_ARGUMENTS: usize = 2_000;
+
+/// Whose arguments a call runs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    Models,
+    /// A person changed them when they allowed the call.
+    Persons,
+}
+
 /// All a tool call needs.
 pub(crate) struct ToolCall {
     pub(crate) requested: ToolRequested,
+    pub(crate) arguments: Arguments,
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) place: Result<Place, String>,
     pub(crate) guard: GuardPlan,
@@ -26,7 +38,7 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, tool, place, guard, confinement, stop, log, session, feed } = self;
+        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
@@ -37,12 +49,24 @@ impl ToolCall {
         let output = Box::new(FeedOutput(feed));
         let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
         let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
+        if arguments == Arguments::Persons {
+            ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
+        }
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
             None => None,
         };
         end(call, ended, blob)
     }
+}
+
+/// What the model is told of arguments it did not give.
+fn changed(arguments: &serde_json::Value) -> String {
+    let text = arguments.to_string();
+    if text.len() > TOLD_ARGUMENTS {
+        return "The user changed the arguments of this call before it ran.".to_owned();
+    }
+    format!("The user changed the arguments of this call before it ran. It ran with: {text}")
 }
 
 /// Stores a whole output. One that cannot be stored is left out: the model's part of it is in the event.
