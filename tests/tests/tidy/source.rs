@@ -25,14 +25,14 @@ impl Source {
             test_code,
         };
         if all_tests(&source.path) {
-            source.as_tests()
+            source.into_tests()
         } else {
             source
         }
     }
 
     /// The same file where all of it is tests.
-    fn as_tests(mut self) -> Self {
+    fn into_tests(mut self) -> Self {
         self.test_code = blank(&self.text);
         self.code = String::new();
         self
@@ -97,7 +97,7 @@ pub(crate) fn sources() -> Vec<Source> {
         .into_iter()
         .map(|source| {
             if for_tests(&source.path) {
-                source.as_tests()
+                source.into_tests()
             } else {
                 source
             }
