@@ -35,8 +35,13 @@ impl RawServer {
         let mut acts = acts.into_iter();
         std::thread::spawn(move || {
             while let Ok((mut stream, _)) = listener.accept() {
-                let Some(text) = read_request(&mut stream) else { continue };
-                seen.lock().unwrap_or_else(PoisonError::into_inner).push(Request { at: Instant::now(), text });
+                let Some(text) = read_request(&mut stream) else {
+                    continue;
+                };
+                seen.lock().unwrap_or_else(PoisonError::into_inner).push(Request {
+                    at: Instant::now(),
+                    text,
+                });
                 if let Some(act) = acts.next() {
                     // On a thread of its own: one that holds its connection must not keep the next waiting.
                     std::thread::spawn(move || {
@@ -87,7 +92,10 @@ pub fn stalls(text: impl Into<String>) -> Act {
 
 /// An answer with a status, headers (each with its line end) and a body.
 pub fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// An event stream in the form of Chat Completions that says `text` and ends as it should.
@@ -95,7 +103,9 @@ pub fn chat(text: &str) -> String {
     let piece = serde_json::json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2}}"#;
-    stream(&format!("data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"))
+    stream(&format!(
+        "data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
+    ))
 }
 
 /// An event stream with this body, which ends where the connection does.
@@ -110,8 +120,16 @@ fn read_request(stream: &mut TcpStream) -> Option<String> {
         let count = stream.read(&mut chunk).ok().filter(|count| *count > 0)?;
         bytes.extend_from_slice(chunk.get(..count)?);
         let text = String::from_utf8_lossy(&bytes);
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.lines().find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("content-length:")?
+                .trim()
+                .parse()
+                .ok()
+        });
         if body.len() >= length.unwrap_or(0) {
             return Some(text.into_owned());
         }

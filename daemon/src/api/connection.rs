@@ -137,7 +137,7 @@ fn hung_up(stream: &tokio::net::unix::OwnedReadHalf) -> bool {
     let stream: &tokio::net::UnixStream = stream.as_ref();
     let mut state = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut state, Some(&now)), Ok(_)) && state[0].revents().contains(PollFlags::HUP)
+    poll(&mut state, Some(&now)).is_ok() && state[0].revents().contains(PollFlags::HUP)
 }
 
 impl Connection {

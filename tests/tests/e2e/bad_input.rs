@@ -232,7 +232,7 @@ async fn a_config_with_a_mistake_names_file_line_and_the_nearest_key() -> anyhow
             "[models.m]\nwire = \"smoke-signals\"\nmodel = \"x\"\nauth = \"none\"\n",
             ["2", "wire", "openai-chat"],
         ),
-        ("default_model = \"nobody\"\n", ["1", "nobody", "models"]),
+        ("default_model = \"nobody\"\n", ["1", "default_model", "models"]),
         ("[session]\nmax_steps = \"many\"\n", ["2", "max_steps", "integer"]),
     ];
     for (config, parts) in cases {

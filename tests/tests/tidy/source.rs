@@ -25,14 +25,14 @@ impl Source {
             test_code,
         };
         if all_tests(&source.path) {
-            source.as_tests()
+            source.into_tests()
         } else {
             source
         }
     }
 
     /// The same file where all of it is tests.
-    fn as_tests(mut self) -> Self {
+    fn into_tests(mut self) -> Self {
         self.test_code = blank(&self.text);
         self.code = String::new();
         self
@@ -97,7 +97,7 @@ pub(crate) fn sources() -> Vec<Source> {
         .into_iter()
         .map(|source| {
             if for_tests(&source.path) {
-                source.as_tests()
+                source.into_tests()
             } else {
                 source
             }
@@ -113,9 +113,7 @@ fn walk(dir: &Path, shown: &str, found: &mut Vec<Source>) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let shown = format!("{shown}/{name}");
         if entry.path().is_dir() {
-            if name != "target" {
-                walk(&entry.path(), &shown, found);
-            }
+            walk(&entry.path(), &shown, found);
         } else if name.ends_with(".rs") {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             found.push(Source::read(shown, text));
