@@ -55,13 +55,26 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
-    let rules = Arc::new(config::RuleBook::open(&config.path)?);
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
     let tools = tools(&config)?;
-    let answering = Arc::clone(&answerers);
-    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, answering, &tools));
-    let registry = Registry::new(deps);
+    let offered = tools.iter().filter(|listed| listed.off.is_none());
+    let (extra, keys) = (config.session.env.clone(), config.key_variables());
+    let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
+    let registry = Registry::new(Arc::new(Deps {
+        log: log.clone(),
+        tools: offered.map(|listed| Arc::clone(&listed.tool)).collect(),
+        models: Arc::clone(&models) as Arc<dyn session::effect::model::Models>,
+        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
+        rules: Arc::new(config::RuleBook::open(&config.path)?),
+        guard,
+        answerers: Arc::clone(&answerers),
+        tuning: tuning(&config),
+        environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
+        sandbox,
+        hidden: hidden.into_iter().flatten().collect(),
+        wall: Time::now,
+    }));
     let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
@@ -111,41 +124,16 @@ fn info(listed: &tool::Listed) -> protocol::method::ToolInfo {
     }
 }
 
-fn deps(
-    config: &Config,
-    claim: &Claim,
-    guard: tool::GuardPlan,
-    sandbox: target::sandbox::Settings,
-    log: log::EventLog,
-    models: &Arc<models::ConfiguredModels>,
-    rules: Arc<config::RuleBook>,
-    answerers: Arc<Presence>,
-    tools: &[tool::Listed],
-) -> Deps {
-    let (extra, keys) = (config.session.env.clone(), config.key_variables());
-    let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
-    Deps {
-        log,
-        tools: tools.iter().filter(|listed| listed.off.is_none()).map(|listed| Arc::clone(&listed.tool)).collect(),
-        models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
-        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
-        rules,
-        guard,
-        answerers,
-        tuning: Tuning {
-            retries: config.limits.retries,
-            passivate_after: config.limits.passivate_after,
-            park_after: config.limits.park_after,
-            resume: match config.session.resume {
-                config::Resume::Auto => session::Resume::Auto,
-                config::Resume::Off => session::Resume::Off,
-            },
-            ..Tuning::default()
+fn tuning(config: &Config) -> Tuning {
+    Tuning {
+        retries: config.limits.retries,
+        passivate_after: config.limits.passivate_after,
+        park_after: config.limits.park_after,
+        resume: match config.session.resume {
+            config::Resume::Auto => session::Resume::Auto,
+            config::Resume::Off => session::Resume::Off,
         },
-        environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
-        sandbox,
-        hidden: hidden.into_iter().flatten().collect(),
-        wall: Time::now,
+        ..Tuning::default()
     }
 }
 

@@ -53,7 +53,10 @@ mod tests {
     use super::meant;
     use protocol::Mode;
 
-    fn read(words: &[&str]) -> Option<(String, Option<(Mode, Option<u64>)>)> {
+    /// Session, mode, and for how long.
+    type Read = (String, Option<(Mode, Option<u64>)>);
+
+    fn read(words: &[&str]) -> Option<Read> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         meant(&words)
             .ok()

@@ -227,10 +227,9 @@ impl Actor {
             Patience::Command => log.append(append.clone()).await,
             Patience::Effect => log.append_when_free(append.clone()).await,
         };
-        let appended = appended.map_err(|error| {
-            cut.iter().for_each(|feed| feed.thaw());
-            error
-        });
+        if let (Err(_), Some(feed)) = (&appended, &cut) {
+            feed.thaw();
+        }
         let appended = appended.map_err(|error| match error {
             LogError::Busy => Refused::Busy(super::handle::busy()),
             LogError::NameTaken => Refused::Busy(name_taken()),
