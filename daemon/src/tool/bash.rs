@@ -294,8 +294,8 @@ impl Watch {
 
     fn push(&mut self, text: &str) {
         if !text.is_empty() {
-            self.sink.push(text);
-            self.kept.push(text);
+            let fit = self.sink.push(text);
+            self.kept.push(&fit);
         }
     }
 
@@ -337,6 +337,7 @@ impl Watch {
     fn ended(mut self, end: &CommandEnd) -> Ended {
         let rest = self.decoder.finish();
         self.push(rest);
+        self.kept.push(&self.sink.finish());
         let outcome = self.ending.unwrap_or(match end {
             CommandEnd::Exited(0) => Outcome::Ok,
             CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Failed(_) => Outcome::Error,

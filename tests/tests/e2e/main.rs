@@ -13,6 +13,7 @@ mod protocol;
 mod real_model;
 mod rules;
 mod scripts;
+mod secrets;
 mod storage;
 mod terminals;
 mod turns;

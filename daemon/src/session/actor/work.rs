@@ -53,6 +53,7 @@ impl Actor {
             root: self.state.root.clone(),
             audience: if interactive { Audience::Person } else { Audience::Nobody },
             feed: Arc::clone(&feed),
+            redactor: self.deps.redactor.clone(),
         };
         self.runner.start(effect, feed, |_| async move { End::Model(Box::new(call.run().await)) });
     }
@@ -70,9 +71,10 @@ impl Actor {
         // Nobody looked at a call that the built-in list let through.
         let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
+        let redactor = self.deps.redactor.clone();
         let shown = Arc::clone(&feed);
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown };
+            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown, redactor };
             End::Tool(Box::new(call.run().await))
         });
     }

@@ -1,6 +1,7 @@
 //! One model call: choose the model, read the history, build the request, stream the reply, and let each tool look at the call it is
 //! asked for.
 
+use crate::auth::Redactor;
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
 use crate::context::prompt::Surroundings;
@@ -56,6 +57,7 @@ pub(crate) struct ModelCall {
     pub(crate) turn_started_at: Time,
     pub(crate) audience: Audience,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) redactor: Redactor,
 }
 
 /// How it ended, with the history as far as it was read.
@@ -158,7 +160,7 @@ impl ModelCall {
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
-        let inspected = tool.inspect(arguments, place).await.map_err(|error| error.to_string())?;
+        let inspected = tool.inspect(arguments, place).await.map_err(|error| self.clean(error.to_string()))?;
         // For a command the path is where it starts, which is told with the session already.
         let path = inspected.action.path.filter(|_| inspected.action.command.is_none());
         Ok(Inspected {
@@ -166,7 +168,7 @@ impl ModelCall {
             action: protocol::event::Action {
                 command: inspected.action.command,
                 parts: Vec::new(),
-                diff: inspected.action.diff,
+                diff: inspected.action.diff.map(|diff| self.clean(diff)),
                 path,
                 host: inspected.action.host,
                 url: inspected.action.url,
@@ -174,6 +176,11 @@ impl ModelCall {
             digest: inspected.digest,
             writes: inspected.writes,
         })
+    }
+
+    /// What a look at files found, without keys.
+    fn clean(&self, found: String) -> String {
+        self.redactor.clean(&found).into_owned()
     }
 }
 
