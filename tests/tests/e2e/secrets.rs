@@ -16,7 +16,7 @@ const FORMS: [&str; 4] = [
     "sk-e2e/first-half+second-half-4711",
     "sk-e2e%2Ffirst-half%2Bsecond-half-4711",
     "c2stZTJlL2ZpcnN0LWhhbGYrc2Vjb25kLWhhbGYtNDcx",
-    "NrLWUyZS9maXJzdC1oYWxmK3NlY29uZC1oYWxmLTQ3",
+    "zay1lMmUvZmlyc3QtaGFsZitzZWNvbmQtaGFsZi00NzEx",
 ];
 
 fn config(server: &ModelServer) -> String {
