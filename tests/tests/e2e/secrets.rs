@@ -79,7 +79,7 @@ fn has_no_key(place: &str, text: &str) -> anyhow::Result<()> {
 
 /// The frames of the session's one turn. Opens the gate once output shows that the first half was printed.
 async fn frames(peer: &mut Peer, gate: &Path) -> anyhow::Result<Vec<Value>> {
-    let before = |frame: &Value| is(frame, "delta") && frame.to_string().contains("before ");
+    let before = |frame: &Value| frame["stream"] == "output" && frame["text"].as_str().is_some_and(|text| text.contains("before "));
     let mut frames = peer.until("the first half", before).await?;
     let shown = frames.last().map(Value::to_string).unwrap_or_default();
     ensure!(!shown.contains("sk-e2e"), "half a key is shown: {shown}");
