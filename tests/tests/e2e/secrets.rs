@@ -15,7 +15,7 @@ const MARK: &str = "[redacted: profile scripted]";
 const FORMS: [&str; 4] = [
     "sk-e2e/first-half+second-half-4711",
     "sk-e2e%2Ffirst-half%2Bsecond-half-4711",
-    "c2stZTJlL2ZpcnN0LWhhbGYrc2Vjb25kLWhhbGYtNDcx",
+    "c2stZTJlL2ZpcnN0LWhhbGYrc2Vjb25kLWhhbGYtNDcxM",
     "zay1lMmUvZmlyc3QtaGFsZitzZWNvbmQtaGFsZi00NzEx",
 ];
 
@@ -25,11 +25,11 @@ fn config(server: &ModelServer) -> String {
 
 /// Prints the key in two halves, waiting for the gate between them, then encoded, then too often for the model to see it all.
 fn command() -> String {
-    format!(
-        "a='{FIRST}'; b='{SECOND}'\n\
+    String::from(
+        "a=$(cat first); b=$(cat second)\n\
          printf 'before %s' \"$a\"; read -r _ <gate; printf '%s after\\n' \"$b\"\n\
          printf %s \"$a$b\" | base64 -w0; echo; printf %s \"user:$a$b\" | base64 -w0; echo\n\
-         for line in {{1..2000}}; do echo \"$line $a$b\"; done"
+         for line in {1..2000}; do echo \"$line $a$b\"; done"
     )
 }
 
@@ -71,7 +71,8 @@ fn files(dir: &Path) -> anyhow::Result<String> {
 
 fn has_no_key(place: &str, text: &str) -> anyhow::Result<()> {
     for form in FORMS {
-        ensure!(!text.contains(form), "{place} has {form}");
+        let at = text.find(form).map(|at| text.get(at.saturating_sub(200)..).unwrap_or_default().chars().take(400).collect::<String>());
+        ensure!(at.is_none(), "{place} has {form}: {at:?}");
     }
     ensure!(text.contains(MARK), "{place} does not say that there was a key");
     Ok(())
@@ -95,6 +96,8 @@ async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Resul
     let daemon = home.start().await?;
     let project = daemon.home.project();
     std::fs::write(project.join("settings"), format!("key = {FIRST}{SECOND}\nport = 1\n"))?;
+    std::fs::write(project.join("first"), FIRST)?;
+    std::fs::write(project.join("second"), SECOND)?;
     let gate = project.join("gate");
     rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
 
