@@ -38,7 +38,7 @@ fn script() -> Script {
     Script::by_step([
         Reply::tool("bash", json!({"command": command()})),
         Reply::tool("read_file", json!({"path": "settings"})),
-        Reply::tool("edit_file", json!({"path": "settings", "old_string": "port = 1", "new_string": "port = 2"})),
+        Reply::tool("edit_file", json!({"path": "settings", "old": "port = 1", "new": "port = 2"})),
         Reply::status(401, &[("content-type", "application/json")], refusal.to_string()),
     ])
 }
@@ -74,7 +74,7 @@ fn has_no_key(place: &str, text: &str) -> anyhow::Result<()> {
         let at = text.find(form).map(|at| text.get(at.saturating_sub(200)..).unwrap_or_default().chars().take(400).collect::<String>());
         ensure!(at.is_none(), "{place} has {form}: {at:?}");
     }
-    ensure!(text.contains(MARK), "{place} does not say that there was a key");
+    ensure!(text.contains(MARK), "{place} does not say that there was a key: {text:.600}");
     Ok(())
 }
 
