@@ -201,6 +201,7 @@ fn word(decision: Choice) -> &'static str {
     match decision {
         Choice::Once => "once",
         Choice::Session => "for this session",
+        Choice::Always => "always",
         Choice::Deny => "no",
     }
 }
@@ -209,6 +210,7 @@ fn meaning(key: u8, view: &ApprovalView) -> Key {
     match key {
         b'y' => Key::Answer(Choice::Once),
         b's' if wording::session_rule(view).is_some() => Key::Answer(Choice::Session),
+        b'a' if wording::always_rule(view).is_some() => Key::Answer(Choice::Always),
         b'n' => Key::Answer(Choice::Deny),
         b't' if view.call.is_some() => Key::Tell,
         _ => Key::Nothing,

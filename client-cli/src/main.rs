@@ -3,6 +3,7 @@
 mod arguments;
 mod ask;
 mod command;
+mod editor;
 mod exit;
 mod failure;
 mod follow;

@@ -26,6 +26,23 @@ impl From<ModeWord> for Mode {
     }
 }
 
+/// A mode, or for how long nothing is asked: `10m` is `all` for ten minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModeFor {
+    pub(crate) mode: Mode,
+    pub(crate) for_ms: Option<u64>,
+}
+
+/// `ask`, `edits`, `all`, `none`, or a duration.
+pub(crate) fn mode_for(text: &str) -> Result<ModeFor, String> {
+    use clap::ValueEnum;
+    match (ModeWord::from_str(text, true), duration_ms(text)) {
+        (Ok(word), _) => Ok(ModeFor { mode: word.into(), for_ms: None }),
+        (_, Ok(ms)) => Ok(ModeFor { mode: Mode::All, for_ms: Some(ms) }),
+        _ => Err(format!("`{text}` is no mode; use ask, edits, all, none, or a time such as `10m` for which all is allowed")),
+    }
+}
+
 /// Milliseconds of a duration such as `10m`, `1h 30m` or `45s`.
 pub(crate) fn duration_ms(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is no duration; write it as `45s`, `10m` or `1h 30m`");

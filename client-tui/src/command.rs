@@ -46,7 +46,7 @@ macro_rules! commands {
 commands! {
     "/help" "" Help "what can be typed";
     "/status" "" Status "session, model, mode, directory, clients";
-    "/model" "[NAME]" Model "show or change the model, from the next turn on";
+    "/model" "[NAME|NUMBER]" Model "list the models, or change to one from the next turn on";
     "/mode" "[ask|edits|all|none]" Mode "show or change what is asked before a tool runs";
     "/approve" "[ID|MODE]" Approve "allow the call that waits, once";
     "/deny" "[TEXT]" Deny "refuse the call that waits; the text tells the model what to do";

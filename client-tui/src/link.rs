@@ -6,8 +6,9 @@ use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::frame::{End, EndReason};
 use protocol::method::{
     AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, ListParams,
-    QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet,
-    SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
+    ModelList, ModelListParams, QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate,
+    SessionDelete, SessionGet, SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt,
+    TurnResume,
 };
 use protocol::{Content, Frame, Seq, SessionId};
 use std::path::{Path, PathBuf};
@@ -180,6 +181,7 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
                 digest,
                 decision: *decision,
                 feedback: feedback.clone(),
+                arguments: None,
             };
             client.call::<ApprovalAnswer>(&params).await?;
         }
@@ -206,6 +208,10 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
                 ..ListParams::default()
             };
             return Ok(Reply::Sessions(client.call::<SessionList>(&params).await?.sessions));
+        }
+        Request::Models => {
+            let models = client.call::<ModelList>(&ModelListParams::default()).await?.models;
+            return Ok(Reply::Models(models));
         }
         Request::Open(which) => {
             let info = Box::new(open(client, way, which).await?);

@@ -3,7 +3,7 @@
 use protocol::client::ClientError;
 use protocol::event::{Choice, Delivery};
 use protocol::frame::ApprovalView;
-use protocol::method::{SessionInfo, UpdateParams};
+use protocol::method::{ModelInfo, SessionInfo, UpdateParams};
 use protocol::{InputId, SessionId, TurnId};
 
 /// What the app wants done.
@@ -48,6 +48,7 @@ pub(crate) enum Request {
     ResumeTurn(SessionId),
     /// The sessions of this directory's project.
     Sessions,
+    Models,
     Open(Which),
     Delete(SessionId),
 }
@@ -66,6 +67,7 @@ pub(crate) enum Reply {
     /// It is done; the session's events tell the rest.
     Done,
     Sessions(Vec<SessionInfo>),
+    Models(Vec<ModelInfo>),
     Opened {
         info: Box<SessionInfo>,
         which: Which,

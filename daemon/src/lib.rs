@@ -60,7 +60,9 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let rules = Arc::new(config::RuleBook::open(&config.path)?);
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
-    let deps = Arc::new(deps(&config, &claim, guard, redactor, sandbox.clone(), log.clone(), &models, rules, Arc::clone(&answerers)));
+    let tools = tools(&config)?;
+    let answering = Arc::clone(&answerers);
+    let deps = Arc::new(deps(&config, &claim, guard, redactor, sandbox.clone(), log.clone(), &models, rules, answering, &tools));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
@@ -73,7 +75,8 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         drain: drain.clone(),
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
-        defaults: SessionDefaults { settings: settings(&config) },
+        tools: tools.iter().map(info).collect(),
+        defaults: SessionDefaults { settings: settings(&config), environment: config.session.env.clone() },
         doctor,
     });
     let bound = api::bind(&claim.socket)?;
@@ -81,8 +84,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
-    api::KeyDesk::look_around(models.as_ref()).await;
-    let resuming = resume(&registry, &log).await;
+    let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
         () = signalled(&drain) => drain.drained(&registry).await,
@@ -98,6 +100,19 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     Ok(())
 }
 
+/// A tool as clients see it.
+fn info(listed: &tool::Listed) -> protocol::method::ToolInfo {
+    let spec = listed.tool.spec();
+    protocol::method::ToolInfo {
+        name: spec.name.to_owned(),
+        description: spec.description.clone(),
+        writes: spec.writes,
+        enabled: listed.off.is_none(),
+        why_off: listed.off.map(|off| off.as_str().to_owned()),
+        schema: spec.schema.clone(),
+    }
+}
+
 fn deps(
     config: &Config,
     claim: &Claim,
@@ -108,13 +123,15 @@ fn deps(
     models: &Arc<models::ConfiguredModels>,
     rules: Arc<config::RuleBook>,
     answerers: Arc<Presence>,
+    tools: &[tool::Listed],
 ) -> Deps {
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
     let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
     Deps {
         log,
-        tools: tool::all().into(),
+        tools: tools.iter().filter(|listed| listed.off.is_none()).map(|listed| Arc::clone(&listed.tool)).collect(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
+        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
         rules,
         guard,
         redactor,
@@ -134,6 +151,20 @@ fn deps(
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
+}
+
+/// Every tool, and which are offered.
+fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
+    let config::ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url } = config.tools.clone();
+    let search_engine = match search_engine {
+        config::SearchEngine::DuckDuckGo => tool::catalog::SearchEngine::DuckDuckGo,
+        config::SearchEngine::Searxng => tool::catalog::SearchEngine::Searxng,
+    };
+    let settings = tool::Settings { enabled, disabled, fetch_hosts, search_engine, search_url };
+    tool::catalog(&settings).map_err(|unknown| {
+        let (path, message) = (config.path.clone(), unknown.to_string());
+        config::ConfigError::Wrong { path, line: None, message, hint: None }.into()
+    })
 }
 
 /// What commands may reach: what the configuration wants, as far as the machine can enforce it.
@@ -186,18 +217,24 @@ fn settings(config: &Config) -> protocol::Settings {
     protocol::Settings {
         model: None,
         mode: config.session.mode,
+        mode_until: None,
+        mode_after: None,
         unattended: config.session.unattended.unwrap_or_default(),
         limits: config.session.limits,
     }
 }
 
 /// Goes on with what an earlier life left unfinished.
-async fn resume(registry: &Registry, log: &log::EventLog) -> tokio::task::JoinHandle<()> {
+async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyDesk) -> tokio::task::JoinHandle<()> {
     let filter = log::SessionFilter { unfinished: true, children: true, ephemeral: true, archived: true, ..Default::default() };
     let rows = log.sessions(filter).await.unwrap_or_else(|error| {
         tracing::error!(%error, "unfinished sessions cannot be listed");
         Vec::new()
     });
+    if !rows.is_empty() {
+        // What they were answered by may be a server on this machine.
+        models.look_around().await;
+    }
     let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
     let registry = registry.clone();
     tokio::spawn(async move { registry.resume(unfinished).await })

@@ -83,11 +83,11 @@ impl World {
                 hidden: vec![self.path("state"), self.path("daemon.sock")],
             },
         });
-        Place { target: target.unwrap(), read: ReadSet::default() }
+        Place { target: target.unwrap(), read: ReadSet::default(), jobs: daemon::tool::Jobs::default() }
     }
 
     async fn run_in(&self, confinement: Confinement, command: &str) -> Ended {
-        let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+        let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
         let (arguments, place) = (json!({"command": command}), self.place());
         let digest = bash.inspect(&arguments, &place).await.unwrap().digest;
         let (_stop, stop) = watch::channel(StopLevel::Run);
@@ -277,7 +277,7 @@ async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
 #[tokio::test]
 async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it() {
     let Some(world) = World::new(Form::Namespaces).await else { return };
-    let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+    let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default()).into_iter().find(|tool| tool.spec().name == "bash").unwrap();
     let (arguments, place) = (json!({"command": "touch ~/there", "outside_sandbox": true}), world.place());
     let inspected = bash.inspect(&arguments, &place).await.unwrap();
     assert!(inspected.facts.command.as_ref().unwrap().outside_sandbox);
@@ -286,6 +286,60 @@ async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it()
     let run = RunContext { place, output: Box::new(Nowhere), stop, call: "c1".into(), guard: world.guard(), confinement };
     assert_eq!(bash.run(&arguments, &inspected.digest, run).await.outcome, Outcome::Ok);
     assert!(world.path("home/there").exists());
+}
+
+#[test]
+fn an_ordinary_user_gets_the_same_sandbox_as_root() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: the other tests run as an ordinary user already");
+        return;
+    }
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    // Nobody may have no way to the build directory.
+    std::fs::copy(env!("CARGO_BIN_EXE_agentd"), dir.path().join("agentd")).unwrap();
+    std::fs::create_dir(dir.path().join("state")).unwrap();
+    std::os::unix::fs::chown(dir.path(), Some(65534), Some(65534)).unwrap();
+    std::os::unix::fs::chown(dir.path().join("state"), Some(65534), Some(65534)).unwrap();
+    let probe = |prefix: &[&str]| {
+        let mut command = std::process::Command::new(prefix[0]);
+        command.args(&prefix[1..]).arg(dir.path().join("agentd")).args(["exec-guard", "probe"]).arg(dir.path().join("state"));
+        command.current_dir("/").output()
+    };
+    let Ok(nobody) = probe(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]) else {
+        eprintln!("SKIP: no setpriv");
+        return;
+    };
+    let support: Support = serde_json::from_slice(&nobody.stdout).unwrap();
+    if support.form.is_none() || !std::path::Path::new("/proc/self/ns/user").exists() {
+        eprintln!("SKIP: no sandbox for an ordinary user here: {support:?}");
+        return;
+    }
+    assert_eq!(support.form, Some(Form::Namespaces), "{support:?}");
+    // A user namespace in which no further one may be made is a machine without them.
+    let without = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+    let without = probe(&["unshare", "-Ur", "sh", "-c", without, "sh"]).unwrap();
+    let support: Support = serde_json::from_slice(&without.stdout).unwrap();
+    assert_eq!(support.form, Some(Form::Landlock), "{support:?}");
+    assert_eq!(support.missing.len(), 1, "{support:?}");
+}
+
+#[tokio::test]
+async fn npm_installs_from_its_cache_inside() {
+    let Some(world) = World::new(Form::Namespaces).await else { return };
+    world.write("dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
+    world.write("dep/index.js", "module.exports = 'from the cache';");
+    world.write("root/package.json", r#"{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:../dep-1.0.0.tgz"}}"#);
+    let npm = |arguments: &[&str], at: &str| {
+        let mut command = std::process::Command::new("npm");
+        command.args(arguments).current_dir(world.path(at)).env("HOME", world.path("home")).env("npm_config_cache", world.path("home/.cache/npm"));
+        command.output().is_ok_and(|done| done.status.success())
+    };
+    if !npm(&["pack", "--pack-destination", "..", "--offline"], "dep") || !npm(&["install", "--package-lock-only", "--offline"], "root") {
+        eprintln!("SKIP: no npm that works here");
+        return;
+    }
+    let said = world.works("npm ci --offline && node -p 'require(\"dep\")'").await;
+    assert!(said.contains("from the cache"), "{said}");
 }
 
 #[tokio::test]

@@ -63,6 +63,8 @@ kinds! {
     AlreadyResolved = -32021,
     /// The answer names another digest than the request's.
     DigestMismatch = -32022,
+    /// The changed arguments are denied or blocked; the request still waits.
+    EditRefused = -32023,
     /// `after_seq` lies beyond the head; `data.head` says where that is.
     CursorAhead = -32030,
     /// No such model profile.

@@ -278,6 +278,9 @@ pub struct ApprovalView {
     pub choices: Vec<Choice>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// The rule that the answer `always` writes into the user's own file, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
     pub requested_at: Time,
     pub cwd: String,
 }

@@ -10,11 +10,14 @@
 //! - [`rule`]: rules and what they say of a command.
 //! - [`schema`]: all of it as one JSON Schema document.
 //! - [`script`]: the result line of `agentctl send --json`.
+//! - [`trust`]: what a project's own file may do.
+//! - [`config`]: the values in force.
 //! - [`environment`]: which variables of a client its sessions see.
 //! - [`display`]: the one way from untrusted text to a terminal.
 //! - [`wording`]: what people read when they are asked.
 
 pub mod client;
+pub mod config;
 mod content;
 pub mod display;
 pub mod environment;
@@ -29,6 +32,7 @@ pub mod schema;
 pub mod script;
 mod settings;
 mod time;
+pub mod trust;
 pub mod wording;
 
 pub use content::{Content, Stop, Usage, plain_text};

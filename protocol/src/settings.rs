@@ -1,5 +1,6 @@
 //! What a session is set to, and who set it.
 
+use crate::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +81,12 @@ pub struct Settings {
     pub model: Option<String>,
     /// What is asked.
     pub mode: Mode,
+    /// When the mode ends and `mode_after` holds again; absent: it does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_until: Option<Time>,
+    /// The mode that a timed one gives way to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_after: Option<Mode>,
     /// What happens when nobody can answer.
     pub unattended: Unattended,
     /// Bounds of its turns.

@@ -44,6 +44,9 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
     if let Some(rule) = session_rule(view) {
         lines.push(format!("s allows for this session: {}", inline(rule)));
     }
+    if let Some(rule) = always_rule(view) {
+        lines.push(format!("a writes this rule of yours: {}", inline(rule)));
+    }
     lines
 }
 
@@ -56,12 +59,13 @@ pub fn key_line(view: &ApprovalView) -> String {
     } else {
         ""
     };
+    let always = if always_rule(view).is_some() { " · a always" } else { "" };
     let feedback = if view.call.is_some() {
         " · t tell it what to do"
     } else {
         ""
     };
-    format!("{once}{session} · n no{feedback}")
+    format!("{once}{session}{always} · n no{feedback}")
 }
 
 /// The rule that `s` makes, if `s` may be answered.
@@ -70,12 +74,20 @@ pub fn session_rule(view: &ApprovalView) -> Option<&str> {
     view.rule.as_deref().filter(|_| view.choices.contains(&Choice::Session))
 }
 
+/// The rule that `a` writes, if `a` may be answered.
+#[must_use]
+pub fn always_rule(view: &ApprovalView) -> Option<&str> {
+    view.always.as_deref().filter(|_| view.choices.contains(&Choice::Always))
+}
+
 /// How an approval was settled and by whom, such as `allowed once by agentctl (cli, pid 7)`.
 #[must_use]
 pub fn resolution_line(decision: Resolution, by: &By, feedback: Option<&str>) -> String {
     let what = match decision {
         Resolution::Once => "allowed once",
         Resolution::Session => "allowed for this session",
+        Resolution::Always => "allowed from now on",
+        Resolution::Edited => "changed and asked anew",
         Resolution::Deny => "denied",
         Resolution::Cancelled => "no longer asked",
         Resolution::Expired => "denied, because nobody could answer,",
@@ -189,6 +201,7 @@ mod tests {
             reason: "no rule allows it".to_owned(),
             choices: vec![Choice::Once, Choice::Session, Choice::Deny],
             rule: Some("bash: cargo test".to_owned()),
+            always: None,
             requested_at: Time(0),
             cwd: "/home/ada/project".to_owned(),
         }
@@ -261,6 +274,12 @@ mod tests {
     fn the_session_answer_is_offered_only_when_it_may_be_given() {
         let mut view = asked(command("ls", &[]));
         assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do");
+        view.choices.push(Choice::Always);
+        assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do", "no rule, no key");
+        view.always = Some("allow bash: cargo test … for /p".to_owned());
+        assert_eq!(key_line(&view), "y once · s session · a always · n no · t tell it what to do");
+        let lines = approval_lines(&view);
+        assert!(lines.contains(&"a writes this rule of yours: allow bash: cargo test … for /p".to_owned()), "{lines:?}");
         view.choices = vec![Choice::Once, Choice::Deny];
         assert_eq!(key_line(&view), "y once · n no · t tell it what to do");
         assert!(!approval_lines(&view).iter().any(|line| line.starts_with("s allows")));

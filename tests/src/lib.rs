@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod log;
 pub mod model_server;
 pub mod process;
+pub mod raw_server;
 pub mod real_model;
 pub mod skip;
 pub mod socket;

@@ -1,7 +1,8 @@
-//! `agentctl approve`: allows what waits, once or for its session. Also what `deny` shares with it: finding the approval and
+//! `agentctl approve`: allows what waits, once, for its session or from now on, as it is or as the person changed it. Also what `deny` shares with it: finding the approval and
 //! answering the very request that was read.
 
 use crate::command::approvals;
+use crate::editor;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
@@ -9,6 +10,8 @@ use crate::values::{Found, by_id};
 use protocol::client::Client;
 use protocol::event::Choice;
 use protocol::frame::ApprovalView;
+use protocol::Frame;
+use protocol::method::{AttachParams, SessionAttach};
 use protocol::method::{AnswerParams, Answered, ApprovalAnswer, ApprovalList, ApprovalListParams};
 use protocol::{ApprovalId, short, wording};
 
@@ -17,17 +20,32 @@ pub(crate) struct Arguments {
     /// Approval by id or piece of an id; without it the only one that waits
     id: Option<String>,
     /// Allow what its rule covers for the whole session
-    #[arg(long)]
+    #[arg(long, conflicts_with = "always")]
     session: bool,
+    /// The same, and write the rule that is shown into your rules
+    #[arg(long)]
+    always: bool,
+    /// Change the call in your editor before it runs
+    #[arg(long)]
+    edit: bool,
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
-    let decision = if arguments.session {
-        Choice::Session
-    } else {
-        Choice::Once
+    let decision = match (arguments.session, arguments.always) {
+        (true, _) => Choice::Session,
+        (_, true) => Choice::Always,
+        _ => Choice::Once,
     };
-    answer(invocation, arguments.id.as_deref(), decision, None).await
+    let with = if arguments.edit { With::Changes } else { With::Feedback(None) };
+    answer(invocation, arguments.id.as_deref(), decision, with).await
+}
+
+/// What goes with an answer.
+pub(super) enum With {
+    /// What the model is told.
+    Feedback(Option<String>),
+    /// The call as the person leaves it in their editor.
+    Changes,
 }
 
 /// Answers the approval that `id` names, or the only one that waits.
@@ -35,7 +53,7 @@ pub(super) async fn answer(
     invocation: &Invocation,
     id: Option<&str>,
     decision: Choice,
-    feedback: Option<String>,
+    with: With,
 ) -> Result<Exit, Failure> {
     let mut client = invocation.connect().await?;
     let waiting = client.call::<ApprovalList>(&ApprovalListParams::default()).await?;
@@ -52,11 +70,56 @@ pub(super) async fn answer(
             short(view.id.as_str())
         )));
     }
-    let answered = client
-        .call::<ApprovalAnswer>(&params(&view.id, &view.digest, decision, feedback))
-        .await?;
+    if decision == Choice::Always && wording::always_rule(view).is_none() {
+        return Err(Failure::error(format!(
+            "there is no rule that would always allow approval {0}\nhint: `agentctl approve {0}` allows it once",
+            short(view.id.as_str())
+        )));
+    }
+    let mut params = params(&view.id, &view.digest, decision, None);
+    match with {
+        With::Feedback(feedback) => params.feedback = feedback,
+        With::Changes => params.arguments = Some(changed(invocation, view).await?),
+    }
+    let answered = client.call::<ApprovalAnswer>(&params).await?;
     invocation.output.tell(&told(&answered));
     Ok(Exit::Completed)
+}
+
+/// The call's arguments as the person leaves them: a command as its text, anything else as JSON.
+async fn changed(invocation: &Invocation, view: &ApprovalView) -> Result<serde_json::Value, Failure> {
+    let mut arguments = arguments_of(invocation, view).await?;
+    if let Some(serde_json::Value::String(command)) = arguments.get_mut("command") {
+        let text = editor::edited(&format!("{command}\n"), ".sh")?;
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        if *command == text {
+            return Err(unchanged());
+        }
+        text.clone_into(command);
+        return Ok(arguments);
+    }
+    let text = editor::edited(&format!("{arguments:#}\n"), ".json")?;
+    let edited: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::error(format!("what you left is no JSON: {error}\nhint: nothing was answered; try again")))?;
+    if edited == arguments { Err(unchanged()) } else { Ok(edited) }
+}
+
+fn unchanged() -> Failure {
+    Failure::error("nothing was changed, so nothing was answered\nhint: `agentctl approve` without --edit allows it as it is")
+}
+
+/// The arguments as they stand now, from the session's snapshot.
+async fn arguments_of(invocation: &Invocation, view: &ApprovalView) -> Result<serde_json::Value, Failure> {
+    let params = AttachParams { session: view.session.0.clone(), ..AttachParams::default() };
+    let mut frames = invocation.connect().await?.subscribe::<SessionAttach>(&params).await?;
+    while let Some(frame) = frames.next().await {
+        let Frame::Snapshot(snapshot) = frame? else { continue };
+        let call = snapshot.calls.into_iter().find(|call| Some(&call.call) == view.call.as_ref());
+        return call
+            .map(|call| call.arguments)
+            .ok_or_else(|| Failure::error("this question is about no call that could be changed"));
+    }
+    Err(Failure::error("the session ended before it was shown"))
 }
 
 /// The one that is meant. `None`: a whole id of none that waits.
@@ -98,6 +161,7 @@ fn params(id: &ApprovalId, digest: &str, decision: Choice, feedback: Option<Stri
         digest: digest.to_owned(),
         decision,
         feedback,
+        arguments: None,
     }
 }
 
@@ -105,6 +169,10 @@ fn told(answered: &Answered) -> String {
     let what = match answered.decision {
         protocol::event::Resolution::Once => "allowed once",
         protocol::event::Resolution::Session => "allowed for this session",
+        protocol::event::Resolution::Always => "allowed from now on; `agentctl rules list` shows the rule",
+        protocol::event::Resolution::Edited => {
+            "changed; it does more than was asked, so it is asked about anew: see `agentctl approvals`"
+        }
         _ => "denied",
     };
     format!("{} {what}", short(answered.id.as_str()))

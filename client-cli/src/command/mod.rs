@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod deny;
 pub(crate) mod doctor;
@@ -22,6 +23,8 @@ pub(crate) mod schema;
 pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
+pub(crate) mod trust;
+pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
@@ -77,6 +80,8 @@ commands! {
     Queue => queue,
     /// List, add, remove and try rules of what may run
     Rules => rules,
+    /// Let what a project's own file asks for count
+    Trust => trust,
     /// Show what model calls used: tokens and cost
     Usage => usage,
     /// List the models a session can use
@@ -85,6 +90,10 @@ commands! {
     Rename => rename,
     /// Delete a session
     Rm => rm,
+    /// Show and change your configuration
+    Config => config,
+    /// List the tools that models can use, and those that are off
+    Tools => tools,
     /// Start, stop and look after the daemon
     Daemon => daemon,
     /// Show what this machine can enforce around commands

@@ -3,15 +3,14 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::ModeWord;
-use clap::ValueEnum;
+use crate::values::{ModeFor, mode_for};
 use protocol::method::{SessionUpdate, UpdateParams};
 use protocol::wording;
 
 #[derive(Debug, clap::Args)]
-#[command(override_usage = "agentctl mode [SESSION] [ask|edits|all|none]")]
+#[command(override_usage = "agentctl mode [SESSION] [ask|edits|all|none|DURATION]")]
 pub(crate) struct Arguments {
-    /// Session (`last` if absent), then the mode (shown if absent)
+    /// Session (`last` if absent), then the mode (shown if absent); `10m` allows all for ten minutes
     #[arg(value_name = "[SESSION] MODE", num_args = 0..=2)]
     words: Vec<String>,
 }
@@ -23,25 +22,27 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     if let Some(mode) = mode {
         let params = UpdateParams {
             session: session.id.0.clone(),
-            mode: Some(mode.into()),
+            mode: Some(mode.mode),
+            mode_for_ms: mode.for_ms,
             ..UpdateParams::default()
         };
         session = client.call::<SessionUpdate>(&params).await?;
     }
-    invocation.output.line(wording::mode(session.mode))?;
+    let until = session.mode_until.map(|until| format!(" until {until}")).unwrap_or_default();
+    invocation.output.line(&format!("{}{until}", wording::mode(session.mode)))?;
     Ok(Exit::Completed)
 }
 
 /// One word is a mode if it is one, else a session.
-fn meant(words: &[String]) -> Result<(&str, Option<ModeWord>), Failure> {
-    let mode = |word: &str| ModeWord::from_str(word, true).ok();
+fn meant(words: &[String]) -> Result<(&str, Option<ModeFor>), Failure> {
+    let mode = |word: &str| mode_for(word).ok();
     match words {
         [] => Ok(("last", None)),
         [word] => Ok(mode(word).map_or((word.as_str(), None), |mode| ("last", Some(mode)))),
         [session, word, ..] => match mode(word) {
             Some(mode) => Ok((session, Some(mode))),
             None => Err(Failure::usage(format!(
-                "`{word}` is no mode\nhint: use ask, edits, all or none"
+                "`{word}` is no mode\nhint: use ask, edits, all, none, or a time such as `10m` for which all is allowed"
             ))),
         },
     }
@@ -49,19 +50,23 @@ fn meant(words: &[String]) -> Result<(&str, Option<ModeWord>), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ModeWord, meant};
+    use super::meant;
+    use protocol::Mode;
 
-    fn read(words: &[&str]) -> Option<(String, Option<ModeWord>)> {
+    fn read(words: &[&str]) -> Option<(String, Option<(Mode, Option<u64>)>)> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        meant(&words).ok().map(|(session, mode)| (session.to_owned(), mode))
+        meant(&words)
+            .ok()
+            .map(|(session, mode)| (session.to_owned(), mode.map(|mode| (mode.mode, mode.for_ms))))
     }
 
     #[test]
     fn one_word_is_a_mode_or_else_a_session() {
         assert_eq!(read(&[]), Some(("last".to_owned(), None)));
-        assert_eq!(read(&["all"]), Some(("last".to_owned(), Some(ModeWord::All))));
+        assert_eq!(read(&["all"]), Some(("last".to_owned(), Some((Mode::All, None)))));
+        assert_eq!(read(&["10m"]), Some(("last".to_owned(), Some((Mode::All, Some(600_000))))));
         assert_eq!(read(&["fix"]), Some(("fix".to_owned(), None)));
-        assert_eq!(read(&["all", "ask"]), Some(("all".to_owned(), Some(ModeWord::Ask))));
+        assert_eq!(read(&["all", "ask"]), Some(("all".to_owned(), Some((Mode::Ask, None)))));
         assert_eq!(read(&["fix", "always"]), None);
     }
 }

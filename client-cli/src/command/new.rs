@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::{ModeWord, unattended};
+use crate::values::{ModeFor, mode_for, unattended};
 use protocol::method::{CreateParams, SessionCreate};
 use protocol::{SessionId, Unattended};
 
@@ -16,8 +16,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// What its turns ask before they act
-    #[arg(long, alias = "approve", value_name = "MODE")]
-    mode: Option<ModeWord>,
+    /// (ask, edits, all, none, or a time for which all is allowed)
+    #[arg(long, alias = "approve", value_name = "MODE", value_parser = mode_for)]
+    mode: Option<ModeFor>,
     /// What happens to approvals nobody can answer: wait, deny[:DURATION] or fail
     #[arg(long, value_name = "POLICY", value_parser = unattended)]
     unattended: Option<Unattended>,
@@ -32,7 +33,8 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         session: Some(SessionId(uuid::Uuid::now_v7().to_string())),
         name: arguments.name,
         model: arguments.model.or(base.model),
-        mode: arguments.mode.map(Into::into).or(base.mode),
+        mode: arguments.mode.map(|mode| mode.mode).or(base.mode),
+        mode_for_ms: arguments.mode.and_then(|mode| mode.for_ms),
         unattended: arguments.unattended,
         cwd: base.cwd,
         limits: base.limits,

@@ -126,17 +126,14 @@ impl App {
 
     fn set_model(&mut self, name: &str) -> Vec<Effect> {
         if name.is_empty() {
-            let notice = self
-                .hello
-                .model_notice
-                .clone()
-                .map(|text| format!(" ({text})"))
-                .unwrap_or_default();
-            self.note(&format!("model: {}{notice}", self.model()));
-            return Vec::new();
+            return vec![Effect::Call(Request::Models)];
         }
+        let listed = name
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| self.models.get(number.checked_sub(1)?));
         let mut update = self.update();
-        update.model = Some(name.to_owned());
+        update.model = Some(listed.map_or(name, String::as_str).to_owned());
         vec![Effect::Call(Request::Update(update))]
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct App {
     answered: HashSet<ApprovalId>,
     /// Printed whole into the scrollback, because the live area is too small for them.
     printed: HashSet<ApprovalId>,
+    /// Names of the models as they were listed last, for `/model NUMBER`.
+    models: Vec<String>,
     /// Sessions made by this client in this run.
     made: HashSet<SessionId>,
     last_key: Option<Instant>,
@@ -108,6 +110,7 @@ impl App {
             finished: Vec::new(),
             answered: HashSet::new(),
             printed: HashSet::new(),
+            models: Vec::new(),
             made: HashSet::new(),
             last_key: None,
             chord: Chord::None,
@@ -238,6 +241,12 @@ impl App {
             Reply::Done => Vec::new(),
             Reply::Sessions(sessions) => {
                 let lines = view::session_list(&sessions, &self.session.state.session);
+                self.say(lines);
+                Vec::new()
+            }
+            Reply::Models(models) => {
+                let lines = view::model_list(&models, &self.session.state);
+                self.models = models.into_iter().map(|model| model.name).collect();
                 self.say(lines);
                 Vec::new()
             }

@@ -35,6 +35,7 @@ impl Session {
             Settings {
                 model: info.model,
                 mode: info.mode,
+                mode_until: info.mode_until,
                 ..Settings::default()
             },
         );

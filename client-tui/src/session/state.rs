@@ -243,6 +243,7 @@ impl State {
             reason: asked.reason,
             choices: asked.choices,
             rule: asked.rule,
+            always: asked.always,
             requested_at: at,
             cwd: self.cwd.clone(),
         });

@@ -11,7 +11,7 @@ mod status;
 
 pub(crate) use area::{compose, input_rows};
 pub(crate) use question::{fits_live, whole_question};
-pub(crate) use report::{header, queued_words, session_list};
+pub(crate) use report::{header, model_list, queued_words, session_list};
 pub(crate) use status::FRAME;
 
 /// Rows of the live area at most.

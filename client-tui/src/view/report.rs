@@ -1,9 +1,10 @@
 //! Lines of the client's own for the scrollback: the first line of a session, the list of sessions, waiting inputs in words.
 
 use crate::paint;
+use crate::session::State;
 use protocol::display::{Form, display};
 use protocol::frame::{Phase, QueuedInput};
-use protocol::method::{Hello, SessionInfo};
+use protocol::method::{Hello, ModelInfo, SessionInfo};
 use protocol::{By, SessionId, short};
 use ratatui::text::{Line, Span};
 
@@ -45,6 +46,27 @@ pub(crate) fn session_list(sessions: &[SessionInfo], shown: &SessionId) -> Vec<L
     let mut lines: Vec<Line<'static>> = sessions.iter().map(line).collect();
     lines.push(paint::line("/resume ID goes to one", paint::dim()));
     lines
+}
+
+/// Models, numbered, the session's marked.
+pub(crate) fn model_list(models: &[ModelInfo], state: &State) -> Vec<Line<'static>> {
+    let line = |(number, model): (usize, &ModelInfo)| {
+        let chosen = state
+            .settings
+            .model
+            .as_ref()
+            .map_or(model.default, |name| *name == model.name);
+        let mark = if chosen { "› " } else { "  " };
+        let lacks = model.lacks.as_ref().map(|name| format!("needs {name}"));
+        let words = [Some(model.model.clone()), Some(model.address.clone()), lacks];
+        let words = words.into_iter().flatten().filter(|word| !word.is_empty());
+        let words = words.map(|word| inline(&word)).collect::<Vec<_>>().join(" · ");
+        Line::from(vec![
+            Span::styled(format!("{mark}{number}. {} ", inline(&model.name)), paint::bold()),
+            Span::styled(words, paint::dim()),
+        ])
+    };
+    (1..).zip(models).map(line).collect()
 }
 
 /// A waiting input in one line: what becomes of it, its text, who sent it if that was another client.

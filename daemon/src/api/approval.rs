@@ -3,11 +3,14 @@
 use super::Api;
 use super::client::Client;
 use crate::log::{ApprovalFilter, ApprovalRow};
-use crate::session::{AnswerRequest, Message, storage};
-use protocol::event::{ApprovalRequested, ApprovalResolved};
+use crate::policy::grant_for;
+use crate::session::{AnswerRequest, Edited, Message, grant_of, inspect_edit, storage};
+use protocol::event::{ApprovalRequested, ApprovalResolved, Choice, Resolution};
 use protocol::frame::ApprovalView;
 use protocol::method::{AnswerParams, Answered, ApprovalListParams};
 use protocol::{By, ErrorKind, Event, RpcError, Seq, SessionId, Time};
+use serde_json::Value;
+use std::path::Path;
 use std::sync::Arc;
 
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ApprovalListParams) -> Result<Vec<ApprovalView>, RpcError> {
@@ -40,6 +43,7 @@ fn view(row: ApprovalRow, session_name: Option<String>, cwd: String) -> Option<A
         reason: request.reason,
         choices: request.choices,
         rule: request.rule,
+        always: request.always,
         requested_at: Time(row.requested.at_ms),
         cwd,
     })
@@ -56,17 +60,22 @@ pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerPar
         return settled(&api, &row, pos, &params, &by).await;
     }
     let session = SessionId(row.session_id.clone());
+    let edited = match &params.arguments {
+        Some(arguments) => Some(changed(&api, &session, &params, arguments.clone()).await?),
+        None => None,
+    };
     let message = |reply| {
         let request = AnswerRequest {
             id: params.id.clone(),
             digest: params.digest.clone(),
             decision: params.decision,
             feedback: params.feedback.clone(),
+            edited: edited.clone(),
             by: by.clone(),
         };
         Message::Answer(Box::new(request), reply)
     };
-    match api.registry.ask(&session, message).await {
+    let answered = match api.registry.ask(&session, message).await {
         Err(error) if error.kind == ErrorKind::AlreadyResolved => {
             let row = api.registry.deps().log.approval(&params.id.0).await.map_err(|error| storage(&error))?;
             match row.and_then(|row| row.resolved_pos.map(|pos| (row, pos))) {
@@ -75,14 +84,46 @@ pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerPar
             }
         }
         answered => answered,
+    }?;
+    if answered.decision == Resolution::Always {
+        keep_rule(&api, &row, edited.as_ref()).await?;
     }
+    Ok(answered)
+}
+
+/// The call as the person changed it, looked at before anybody decides.
+async fn changed(api: &Api, session: &SessionId, params: &AnswerParams, arguments: Value) -> Result<Edited, RpcError> {
+    if params.decision == Choice::Deny {
+        return Err(RpcError::new(ErrorKind::InvalidParams, "`arguments` belong to an answer that allows"));
+    }
+    let asked = api.registry.ask(session, |reply| Message::Look(params.id.clone(), reply)).await?;
+    inspect_edit(&asked, arguments)
+        .await
+        .map_err(|error| RpcError::new(ErrorKind::InvalidParams, format!("the changed arguments are wrong: {error}")))
+}
+
+/// Writes the rule that "always" has shown, or that of the changed call, into the user's own file. The answer is recorded before, so
+/// that a crash in between costs the rule and never the record of who allowed it.
+async fn keep_rule(api: &Api, row: &ApprovalRow, edited: Option<&Edited>) -> Result<(), RpcError> {
+    let deps = api.registry.deps();
+    let request: Option<ApprovalRequested> = serde_json::from_str(&row.requested.body).ok();
+    let grant = match edited {
+        Some(edited) => grant_for(&edited.inspected.facts),
+        None => request.as_ref().and_then(grant_of),
+    };
+    let session = deps.log.session_by_key(row.session).await.map_err(|error| storage(&error))?;
+    let (Some(grant), Some(session)) = (grant, session) else { return Ok(()) };
+    let rule = grant.to_rule(Path::new(&session.root_path));
+    deps.rules.add(&rule).map(drop).map_err(|error| {
+        RpcError::new(ErrorKind::InvalidConfig, format!("it is allowed for this session, but the rule is not written: {error}"))
+    })
 }
 
 /// The answer to a late answer: the recorded success if it is the very same again, else who was first.
 async fn settled(api: &Api, row: &ApprovalRow, pos: u64, params: &AnswerParams, by: &By) -> Result<Answered, RpcError> {
     let rows = api.registry.deps().log.after_pos(pos - 1, 1, &["approval.resolved"]).await.map_err(|error| storage(&error))?;
     let resolved = rows.into_iter().next().and_then(|(_, _, row)| match Event::parse(&row.kind, &row.body) {
-        Ok(Some(Event::ApprovalResolved(resolved))) => Some((row.seq, row.at_ms, resolved)),
+        Ok(Some(Event::ApprovalResolved(resolved))) if resolved.approval == params.id => Some((row.seq, row.at_ms, resolved)),
         _ => None,
     });
     let Some((seq, at_ms, ApprovalResolved { decision, by: first, feedback, .. })) = resolved else {

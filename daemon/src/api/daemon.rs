@@ -63,6 +63,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             subscriptions: SUBSCRIPTIONS,
             queued_inputs: crate::session::MAX_WAITING as u32,
         },
+        environment: if role == Role::Controller { api.defaults.environment.clone() } else { Vec::new() },
         lacks: if role == Role::Controller { api.keys.lacks() } else { Vec::new() },
         model_notice: api.keys.notice(),
     })

@@ -1,7 +1,9 @@
 //! The table of methods: which handler serves which.
 
 use super::client::Client;
-use super::{Api, approval, daemon, model, queue, rule, session, subscription, turn, usage, watch};
+use super::{
+    Api, approval, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+};
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
 use jsonrpsee::types::{ErrorObjectOwned, Params};
@@ -39,12 +41,17 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
     answer::<method::RuleList, _, _>(&mut module, rule::list)?;
     answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
     answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;
     answer::<method::RuleTest, _, _>(&mut module, rule::test)?;
+    answer::<method::ConfigGet, _, _>(&mut module, config::get)?;
+    answer::<method::ConfigSet, _, _>(&mut module, config::set)?;
+    answer::<method::TrustGet, _, _>(&mut module, trust::get)?;
+    answer::<method::TrustSet, _, _>(&mut module, trust::set)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

@@ -3,7 +3,6 @@
 
 use super::Api;
 use super::client::Client;
-use crate::config::ConfigError;
 use crate::policy::{self, Policy, Rule};
 use crate::session::inspect_command;
 use crate::target::project_root;
@@ -14,14 +13,21 @@ use protocol::{ErrorKind, RpcError};
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
+pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
     let book = &api.registry.deps().rules;
-    let set = book.checked().map_err(wrong)?;
-    set.rules
-        .iter()
-        .enumerate()
-        .map(|(place, rule)| view(place, rule, book.path()))
-        .collect()
+    let set = book.checked().map_err(|error| error.told())?;
+    let own = set.rules.iter().enumerate().map(|(place, rule)| view(place, rule, book.path(), RuleSource::User));
+    let mut views = own.collect::<Result<Vec<_>, _>>()?;
+    if let Some(cwd) = &params.cwd {
+        let root = project_root(directory(cwd)?);
+        let project = api.registry.deps().projects.load(&root).map_err(|error| error.told())?;
+        let file = crate::config::project::path(&root);
+        let rules = project.rules.iter().enumerate();
+        for (place, rule) in rules {
+            views.push(view(place, rule, &file, RuleSource::Project)?);
+        }
+    }
+    Ok(views)
 }
 
 pub(super) async fn add(api: Arc<Api>, _: Arc<Client>, params: RuleAddParams) -> Result<RuleView, RpcError> {
@@ -32,8 +38,8 @@ pub(super) async fn add(api: Arc<Api>, _: Arc<Client>, params: RuleAddParams) ->
     {
         rule.root = Some(project_root(directory(cwd)?));
     }
-    let place = book.add(&rule).map_err(wrong)?;
-    view(place, &rule, book.path())
+    let place = book.add(&rule).map_err(|error| error.told())?;
+    view(place, &rule, book.path(), RuleSource::User)
 }
 
 pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemoveParams) -> Result<RuleView, RpcError> {
@@ -41,9 +47,9 @@ pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemovePara
     let place = usize::try_from(params.number).unwrap_or(usize::MAX).wrapping_sub(1);
     match book
         .remove(place, |rule| rule.to_string() == params.text)
-        .map_err(wrong)?
+        .map_err(|error| error.told())?
     {
-        Some(rule) => view(place, &rule, book.path()),
+        Some(rule) => view(place, &rule, book.path(), RuleSource::User),
         None => Err(RpcError::new(
             ErrorKind::InvalidParams,
             format!("there is no rule {} of this text", params.number),
@@ -54,15 +60,17 @@ pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemovePara
 
 pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestParams) -> Result<RuleVerdict, RpcError> {
     let deps = api.registry.deps();
-    let set = deps.rules.checked().map_err(wrong)?;
+    let set = deps.rules.checked().map_err(|error| error.told())?;
     let cwd = directory(&params.cwd)?;
     let root = project_root(cwd);
     let environment = (deps.environment)(&client.introduced().environment);
     let facts = inspect_command(deps, &params.command, cwd, &root, environment).await;
     let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
-    let rules: Vec<Rule> = set.rules.iter().filter_map(|rule| rule.bind(&root)).collect();
+    let project = deps.projects.load(&root).map_err(|error| error.told())?;
+    let own = set.rules.iter().filter_map(|rule| rule.bind(&root));
+    let rules: Vec<Rule> = own.chain(project.rules).collect();
     let policy = Policy {
-        mode: params.mode.unwrap_or(api.defaults.settings.mode),
+        mode: params.mode.or(project.mode).unwrap_or(api.defaults.settings.mode),
         rules: &rules,
         grants: &[],
         builtin_allow: set.builtin_allow,
@@ -92,21 +100,13 @@ fn rule(spec: &RuleSpec) -> Result<Rule, RpcError> {
     value.map_err(|error| RpcError::new(ErrorKind::InvalidParams, format!("the rule is wrong: {error}")))
 }
 
-fn view(place: usize, rule: &Rule, file: &Path) -> Result<RuleView, RpcError> {
+fn view(place: usize, rule: &Rule, file: &Path, source: RuleSource) -> Result<RuleView, RpcError> {
     let spec = serde_json::to_value(rule).and_then(serde_json::from_value);
     Ok(RuleView {
         number: u32::try_from(place + 1).unwrap_or(u32::MAX),
-        source: RuleSource::User,
+        source,
         file: file.display().to_string(),
         text: rule.to_string(),
         rule: spec.map_err(|error| RpcError::new(ErrorKind::Internal, format!("a rule cannot be written: {error}")))?,
     })
-}
-
-/// A file's mistake as a client is told of it; the text has file, line and hint.
-fn wrong(error: ConfigError) -> RpcError {
-    let text = error.to_string();
-    let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-    let told = RpcError::new(ErrorKind::InvalidConfig, message);
-    if hint.is_empty() { told } else { told.hint(hint) }
 }

@@ -3,7 +3,7 @@
 
 use super::Api;
 use super::client::Client;
-use crate::log::{PAGE_ROWS, SessionKey};
+use crate::log::{EventLog, LogError, PAGE_ROWS, SessionKey};
 use crate::session::{Answers, Handle, Live, Message, envelope, storage};
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
 use jsonrpsee::types::ErrorObjectOwned;
@@ -56,14 +56,24 @@ async fn begin(api: &Api, params: &AttachParams) -> Result<(SessionId, SessionKe
         }
         (Some(seq), None) => seq,
         (None, Some(0)) | (None, None) => head,
-        (None, Some(turns)) => {
-            let log = &api.registry.deps().log;
-            let started = log.seq_of_nth_last(row.key, "turn.started", u64::from(turns)).await;
-            // The input that starts a turn stands just before it.
-            Seq(started.map_err(|error| storage(&error))?.map_or(0, |seq| seq.saturating_sub(2)))
-        }
+        (None, Some(turns)) => before_turns(&api.registry.deps().log, row.key, turns).await.map_err(|error| storage(&error))?,
     };
     Ok((session, row.key, handle, cursor))
+}
+
+/// Just before the input of the turn that is so many turns back; before everything if there are fewer.
+async fn before_turns(log: &EventLog, session: SessionKey, turns: u32) -> Result<Seq, LogError> {
+    let Some(started) = log.seq_of_nth_last(session, "turn.started", u64::from(turns)).await? else { return Ok(Seq(0)) };
+    let delivered = log.read(session, started, 1).await?;
+    let input = delivered.first().and_then(|row| match Event::parse(&row.kind, &row.body) {
+        Ok(Some(Event::InputDelivered(delivered))) => Some(delivered.input_id),
+        _ => None,
+    });
+    let accepted = match input {
+        Some(input) => log.find_input(session, &input.0).await?.map_or(started, |row| row.seq),
+        None => started,
+    };
+    Ok(Seq(accepted.min(started).saturating_sub(1)))
 }
 
 /// Whether the text of open items is sent.

@@ -51,6 +51,17 @@ impl ConfigError {
         Self::at(path, text, error.span(), message, said.hint)
     }
 
+    /// As a client is told of it.
+    pub(crate) fn told(&self) -> protocol::RpcError {
+        let text = self.to_string();
+        let (message, hint) = text.split_once("\nhint: ").map_or((text.as_str(), None), |(text, hint)| (text, Some(hint)));
+        let told = protocol::RpcError::new(protocol::ErrorKind::InvalidConfig, message);
+        match hint {
+            Some(hint) => told.hint(hint),
+            None => told,
+        }
+    }
+
     /// Something wrong at a place of `text`.
     pub(super) fn at(
         path: &Path,

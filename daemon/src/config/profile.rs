@@ -147,10 +147,12 @@ pub struct Prices {
     pub input: f64,
     /// Tokens received.
     pub output: f64,
-    /// Tokens read from the provider's cache.
-    pub cached: f64,
-    /// Tokens written to the provider's cache.
-    pub cache_write: f64,
+    /// Tokens read from the provider's cache; as `input` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+    /// Tokens written to the provider's cache; as `input` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
 }
 
 /// How long the daemon waits for a provider. There is no limit on a whole reply.

@@ -18,7 +18,7 @@ use crate::policy::Rule;
 use crate::policy::rule::Source;
 
 /// Rules a file may hold: each call is held against all of them.
-const RULES: usize = 1_000;
+pub(super) const RULES: usize = 1_000;
 
 /// Name of the file beside the configuration.
 const FILE: &str = "rules.toml";

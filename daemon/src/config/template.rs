@@ -9,6 +9,16 @@ use super::error::ConfigError;
 
 const TEMPLATE: &str = include_str!("template.toml");
 
+/// The template with its settings in force: what is commented out shows a default or an example.
+pub(super) fn uncommented() -> String {
+    // Settings are commented without a blank after the mark, explanations with one.
+    let uncomment = |line: &'static str| match line.strip_prefix('#') {
+        Some(setting) if !setting.starts_with(' ') => setting,
+        _ => line,
+    };
+    TEMPLATE.lines().map(uncomment).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether a template was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
@@ -62,13 +72,7 @@ mod tests {
 
     #[test]
     fn what_the_template_shows_is_valid_and_names_the_defaults() -> anyhow::Result<()> {
-        // Settings are commented without a blank after the mark, explanations with one.
-        let uncomment = |line: &'static str| match line.strip_prefix('#') {
-            Some(setting) if !setting.starts_with(' ') => setting,
-            _ => line,
-        };
-        let text: Vec<&str> = TEMPLATE.lines().map(uncomment).collect();
-        let config = parse(Path::new("/c/config.toml"), &text.join("\n"))?;
+        let config = parse(Path::new("/c/config.toml"), &uncommented())?;
         let defaults = Config::defaults("/c/config.toml".into());
         assert_eq!(config.models.len(), 4);
         assert_eq!(config.default_model.as_deref(), Some("sonnet"));

@@ -62,8 +62,8 @@ impl ConfiguredModels {
             prices: known.prices.map(|prices| PriceList {
                 input: prices.input,
                 output: prices.output,
-                cached: prices.cached,
-                cache_write: prices.cache_write,
+                cached: prices.cached.unwrap_or(prices.input),
+                cache_write: prices.cache_write.unwrap_or(prices.input),
             }),
             available: None,
             problem: None,

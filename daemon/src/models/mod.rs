@@ -9,7 +9,7 @@ mod room;
 use crate::api::{AskServers, KeyDesk};
 use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
 use crate::config::Config;
-use crate::config::profile::{Prices, Wire};
+use crate::config::profile::{KeySource, Prices, Wire};
 use crate::context::assemble::ModelTerms;
 use crate::provider::{Class, Http, ModelError, connect};
 use crate::session::effect::model::{Chosen, Models};
@@ -93,8 +93,8 @@ fn cost(prices: Prices, usage: Usage) -> f64 {
     let fresh = usage.input.saturating_sub(usage.cached + usage.cache_write);
     let parts = [
         (fresh, prices.input),
-        (usage.cached, prices.cached),
-        (usage.cache_write, prices.cache_write),
+        (usage.cached, prices.cached.unwrap_or(prices.input)),
+        (usage.cache_write, prices.cache_write.unwrap_or(prices.input)),
         (usage.output, prices.output),
     ];
     parts.iter().map(|(tokens, price)| *tokens as f64 * price * PER_MILLION).sum()
@@ -129,7 +129,8 @@ impl KeyDesk for ConfiguredModels {
 
     fn warm(&self, profile: Option<&str>) {
         let Ok(Choice { profile, .. }) = self.choice(profile) else { return };
-        if profile.wire != Wire::Demo {
+        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
+        if profile.wire != Wire::Demo && !lacks {
             let http = self.http.clone();
             // Ends by itself within the connect timeout, and nothing waits for it.
             tokio::spawn(async move { http.warm(&profile).await });
@@ -139,5 +140,19 @@ impl KeyDesk for ConfiguredModels {
     async fn list(&self, ask: AskServers) -> ModelListAnswer {
         self.look_around().await;
         self.listed(ask).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_is_paid_once_and_at_its_own_price() {
+        let usage = Usage { input: 1_000_000, output: 100_000, cached: 600_000, cache_write: 300_000, reasoning: 50_000 };
+        let prices = Prices { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: Some(2.5) };
+        assert!((cost(prices, usage) - (0.2 + 0.12 + 0.75 + 1.0)).abs() < 1e-9);
+        let plain = Prices { input: 2.0, output: 10.0, cached: None, cache_write: None };
+        assert!((cost(plain, usage) - 3.0).abs() < 1e-9, "a cache without a price of its own is no present");
     }
 }

@@ -202,7 +202,7 @@ fn command_grant(tool: String, text: &str, analysis: &shell::Analysis) -> Option
 }
 
 /// The words worth allowing: the first, or as many as it takes to say what a dispatcher does.
-fn prefix(words: &[String]) -> Option<Vec<String>> {
+pub(super) fn prefix(words: &[String]) -> Option<Vec<String>> {
     let first = words.first()?;
     let is_exact = |word: &str| {
         EXACT_ONLY

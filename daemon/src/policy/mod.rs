@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+mod beyond;
 mod check;
 pub mod facts;
 pub(crate) mod files;
@@ -17,6 +18,7 @@ pub mod shell;
 #[cfg(test)]
 mod tests;
 
+pub use beyond::goes_beyond;
 pub use check::RuleFault;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};

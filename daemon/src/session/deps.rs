@@ -3,7 +3,7 @@
 use super::effect::model::Models;
 use super::live::Presence;
 use crate::auth::Redactor;
-use crate::config::RuleBook;
+use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
 use crate::tool::{GuardPlan, Tool};
 use protocol::Time;
@@ -17,6 +17,8 @@ pub(crate) struct Deps {
     pub(crate) log: EventLog,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) models: Arc<dyn Models>,
+    /// What projects' own files say.
+    pub(crate) projects: Projects,
     /// The user's own rules.
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,

@@ -4,8 +4,8 @@
 use super::state::State;
 use crate::log::{EventLog, LogError, SessionKey};
 use protocol::event::{ApprovalRequested, Event, ToolRequested};
-use protocol::frame::{ApprovalView, CallView, Phase, QueuedInput, Snapshot, TurnView};
-use protocol::{ApprovalId, CallId, InputId, Seq, SessionId, Time, plain_text};
+use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, Snapshot, TurnView};
+use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Time, plain_text};
 use std::collections::BTreeMap;
 
 /// Characters of a waiting input that are shown.
@@ -17,6 +17,8 @@ pub(crate) struct Details {
     pub(crate) calls: BTreeMap<CallId, ToolRequested>,
     pub(crate) approvals: BTreeMap<ApprovalId, (ApprovalRequested, Time)>,
     inputs: BTreeMap<InputId, QueuedInput>,
+    /// What runs in the background; nothing does when a session is opened.
+    commands: BTreeMap<JobId, String>,
 }
 
 impl Details {
@@ -25,6 +27,15 @@ impl Details {
         match event {
             Event::ToolRequested(requested) => {
                 self.calls.insert(requested.call.clone(), requested.clone());
+            }
+            Event::ApprovalResolved(resolved) => {
+                if let Some(call) = resolved.call.as_ref().and_then(|call| self.calls.get_mut(call))
+                    && let Some(arguments) = &resolved.arguments
+                {
+                    call.arguments.clone_from(arguments);
+                    call.digest.clone_from(&resolved.digest);
+                    call.action = resolved.action.clone().unwrap_or_default();
+                }
             }
             Event::ApprovalRequested(request) => {
                 self.approvals.insert(request.approval.clone(), (request.clone(), at));
@@ -39,6 +50,10 @@ impl Details {
                 };
                 self.inputs.insert(accepted.input_id.clone(), waiting);
             }
+            Event::ToolCompleted(completed) => {
+                let command = self.calls.get(&completed.call).and_then(|call| call.action.command.clone());
+                self.commands.extend(completed.job.clone().zip(command));
+            }
             _ => {}
         }
     }
@@ -48,15 +63,17 @@ impl Details {
         self.calls.retain(|id, _| state.turn.as_ref().is_some_and(|turn| turn.call(id).is_some()));
         self.approvals.retain(|id, _| state.pending().any(|(pending, _)| pending.id == *id));
         self.inputs.retain(|id, _| state.waiting(id).is_some());
+        self.commands.retain(|id, _| state.jobs.iter().any(|job| job.id == *id));
     }
 
     /// Reads back what `state` has open.
     pub(crate) async fn load(log: &EventLog, session: SessionKey, state: &State) -> Result<Self, LogError> {
         let mut details = Self::default();
         let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.id.seq());
+        let edits = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.edited);
         let approvals = state.pending().map(|(pending, _)| pending.seq);
         let inputs = state.steers.iter().chain(&state.queue).map(|waiting| waiting.seq);
-        let open: Vec<Seq> = calls.chain(approvals).chain(inputs).collect();
+        let open: Vec<Seq> = calls.chain(edits).chain(approvals).chain(inputs).collect();
         for Seq(seq) in open {
             for row in log.read(session, seq.saturating_sub(1), 1).await? {
                 if let Ok(Some(event)) = Event::parse(&row.kind, &row.body) {
@@ -125,7 +142,16 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
             .collect(),
         held: state.held,
         todo: state.todo.clone(),
-        jobs: Vec::new(),
+        jobs: state
+            .jobs
+            .iter()
+            .map(|job| JobView {
+                job: job.id.clone(),
+                call: job.call.clone(),
+                command: details.commands.get(&job.id).cloned().unwrap_or_default(),
+                started_at: job.started_at,
+            })
+            .collect(),
         usage: state.usage,
         presence: Vec::new(),
     }
@@ -145,6 +171,7 @@ fn approval_view(session: &SessionId, state: &State, request: &ApprovalRequested
         reason: request.reason,
         choices: request.choices,
         rule: request.rule,
+        always: request.always,
         requested_at: at,
         cwd: state.cwd.clone(),
     }

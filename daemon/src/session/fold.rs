@@ -3,8 +3,9 @@
 
 use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
 use super::state::{
-    Calibration, Call, Clock, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
 };
+use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
     Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
 };
@@ -91,6 +92,7 @@ impl State {
                     None => turn.go_on = Some(pending),
                     Some(id) => {
                         if let Some(call) = turn.call_mut(id) {
+                            call.firm = request.firm;
                             call.approval = Some(pending);
                         }
                     }
@@ -115,7 +117,14 @@ impl State {
                         if resolved.decision == Resolution::Expired {
                             turn.note_denied(id, "nobody could answer");
                         }
-                        turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        let edited = resolved.arguments.is_some();
+                        if let Some(call) = turn.call_mut(id).filter(|_| edited) {
+                            call.edited = Some(seq);
+                        }
+                        // Its next question stands in the same transaction.
+                        if resolved.decision != Resolution::Edited {
+                            turn.advance_call(id, if allows { Progress::Ready } else { Progress::Refused });
+                        }
                     }
                 });
             }
@@ -123,12 +132,18 @@ impl State {
             Event::ToolCompleted(completed) => self.finish_call(completed),
             Event::NoticeAdded(notice) => match notice.code.as_str() {
                 "model_choice" => self.announced = Some(notice.text.clone()),
+                "project_config" => self.project_notice = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
                 CONTEXT_BUDGET => self.context_noticed = true,
                 _ => {}
             },
             Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
-            Event::JobEnded(_) => {}
+            Event::JobEnded(ended) => {
+                self.jobs.retain(|job| job.id != ended.job);
+                self.ended_jobs.push((ended.job.clone(), seq));
+                let over = self.ended_jobs.len().saturating_sub(MAX_ENDED);
+                self.ended_jobs.drain(..over);
+            }
             Event::ItemCompleted(_) => {}
         }
     }
@@ -152,7 +167,12 @@ impl State {
             (self.context_noticed, self.calibration) = (false, Calibration::default());
             settings.model.clone_from(&changed.model);
         }
-        settings.mode = changed.mode.unwrap_or(settings.mode);
+        if let Some(mode) = changed.mode {
+            let before = settings.mode_after.unwrap_or(settings.mode);
+            settings.mode_after = changed.mode_until.map(|_| before);
+            settings.mode_until = changed.mode_until;
+            settings.mode = mode;
+        }
         settings.unattended = changed.unattended.unwrap_or(settings.unattended);
         settings.limits = changed.limits.unwrap_or(settings.limits);
         self.archived = changed.archived.unwrap_or(self.archived);
@@ -165,6 +185,7 @@ impl State {
             urgent: accepted.urgent,
             terms: Terms {
                 mode: accepted.mode,
+                mode_until: accepted.mode_until,
                 unattended: accepted.unattended,
                 timeout_ms: accepted.timeout_ms,
                 interactive: accepted.interactive,
@@ -208,6 +229,7 @@ impl State {
             started_at: at,
             by: started.by.clone(),
             mode: started.mode,
+            mode_until: started.mode_until,
             unattended: started.unattended,
             interactive: started.interactive,
             clock: Clock { limit_ms: started.timeout_ms, spent_ms: 0, counted_to: at },
@@ -241,6 +263,9 @@ impl State {
 
     fn finish_call(&mut self, completed: &ToolCompleted) {
         self.with_turn(|turn| turn.advance_call(&completed.call, Progress::Done));
+        if let Some(id) = completed.job.clone() {
+            self.jobs.push(Job { id, call: completed.call.clone(), started_at: self.at });
+        }
         for (path, hash) in &completed.files {
             if self.read_files.len() >= MAX_READ_FILES && !self.read_files.contains_key(path) {
                 self.read_files.pop_first();
@@ -279,6 +304,7 @@ fn call(requested: &ToolRequested) -> Call {
         writes: requested.writes,
         progress,
         approval: None,
-        by_rule: requested.verdict.rule.is_some(),
+        firm: false,
+        edited: None,
     }
 }

@@ -1,7 +1,9 @@
 //! What the rest of the daemon holds of a session: its mailbox, what it shows, who is there.
 
-use super::input::Send;
+use super::input::{Edited, Send};
 use super::live::{Live, Presence, Publisher};
+use crate::auth::Redactor;
+use crate::tool::{Place, Tool};
 use protocol::event::{Choice, SessionChanged};
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
@@ -21,6 +23,8 @@ pub(crate) enum Message {
     CancelInput(InputId, By, Reply<()>),
     ResumeQueue(By, Reply<()>),
     Interrupt(Option<TurnId>, By, Reply<Interrupted>),
+    /// The call that an approval is about, for somebody who wants to change it.
+    Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),
     Change(Box<SessionChanged>, Reply<()>),
     /// The environment of the client that attached, for commands of later turns.
@@ -36,7 +40,18 @@ pub(crate) struct AnswerRequest {
     pub(crate) digest: String,
     pub(crate) decision: Choice,
     pub(crate) feedback: Option<String>,
+    /// The call as the person changed it.
+    pub(crate) edited: Option<Edited>,
     pub(crate) by: By,
+}
+
+/// A call that waits for an answer, with what it takes to look at it again.
+pub(crate) struct Asked {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) place: Place,
+    /// As they stand now.
+    pub(crate) arguments: serde_json::Value,
+    pub(crate) redactor: Redactor,
 }
 
 /// A session that lives. Cheap to clone.
@@ -81,6 +96,12 @@ impl Handle {
             // This handle can show things too, so the actor's end does not close what it shows.
             () = self.mailbox.closed() => Err(Gone),
         }
+    }
+
+    /// Tells the actor to end, once there is room.
+    pub(crate) async fn close(&self, reply: Reply<()>) {
+        // An actor that has ended already needs no telling, and drops the reply.
+        let _ = self.mailbox.send(Message::Close(reply)).await;
     }
 
     /// Puts a request into the mailbox without waiting for an answer.

@@ -5,7 +5,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem, ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -26,6 +26,7 @@ pub(crate) enum Input {
     ModelReplied(Box<Replied>),
     ModelFailed(Box<Failed>),
     ToolEnded(Box<ToolEnd>),
+    JobEnded(Box<JobEnd>),
     /// The earliest deadline of the state is over.
     Deadline,
     /// Nobody who could answer was there for as long as the policy waits.
@@ -41,6 +42,8 @@ pub(crate) struct Send {
     pub(crate) content: Vec<Content>,
     pub(crate) delivery: Delivery,
     pub(crate) mode: Option<Mode>,
+    /// How long that mode holds; none: as long as the turn.
+    pub(crate) mode_for_ms: Option<u64>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
@@ -55,7 +58,24 @@ pub(crate) struct Answer {
     pub(crate) feedback: Option<String>,
     /// The request as it was recorded: it holds the allowance that `session` makes.
     pub(crate) request: ApprovalRequested,
+    /// The call as the person changed it.
+    pub(crate) edited: Option<Box<Edited>>,
     pub(crate) by: By,
+}
+
+/// A call as a person changed it.
+#[derive(Debug, Clone)]
+pub(crate) struct Edited {
+    pub(crate) arguments: Value,
+    pub(crate) inspected: Inspected,
+    pub(crate) reach: Reach,
+}
+
+/// Whether a changed call does what was shown, on other things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Within,
+    Beyond,
 }
 
 /// A model call's whole reply.
@@ -157,6 +177,17 @@ pub(crate) struct ToolEnd {
     pub(crate) files: BTreeMap<String, String>,
 }
 
+/// How a command in the background ended.
+#[derive(Debug, Clone)]
+pub(crate) struct JobEnd {
+    pub(crate) job: JobId,
+    pub(crate) outcome: ToolOutcome,
+    pub(crate) output: String,
+    pub(crate) blob: Option<BlobRef>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: u64,
+}
+
 /// What a decision may look at beside state and input.
 pub(crate) struct Context<'a> {
     /// The session's clock: never before the state's last event.
@@ -173,6 +204,8 @@ pub(crate) struct Context<'a> {
     pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
+    /// What of the project's own file does not count.
+    pub(crate) project_notice: Option<String>,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

@@ -1,9 +1,15 @@
-//! Looking at a call outside of a turn: what a command would meet, before anybody asks a model.
+//! Looking at a call outside of a turn: what a command would meet before anybody asks a model, and what a call would do that a
+//! person has changed.
 
 use super::deps::Deps;
-use crate::policy::Facts;
+use super::handle::Asked;
+use super::input::{Edited, Inspected, Reach};
+use crate::auth::Redactor;
+use crate::policy::{Facts, goes_beyond};
 use crate::target::{Target, TargetSpec};
-use crate::tool::{Place, ReadSet};
+use crate::tool::{self, ArgumentError, Place, ReadSet};
+use protocol::event::Action;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -36,6 +42,7 @@ pub(crate) async fn inspect_command(
     let place = Place {
         target: opened.map_err(|error| error.to_string())?,
         read: ReadSet::default(),
+        jobs: crate::tool::Jobs::default(),
     };
     let arguments = serde_json::json!({ "command": command });
     let inspected = tool
@@ -43,4 +50,35 @@ pub(crate) async fn inspect_command(
         .await
         .map_err(|error| error.to_string())?;
     Ok(inspected.facts)
+}
+
+/// A call as a person changed it, held against the one that was asked about.
+///
+/// # Errors
+/// Arguments the tool does not take.
+pub(crate) async fn inspect_edit(asked: &Asked, arguments: Value) -> Result<Edited, ArgumentError> {
+    let inspected = asked.tool.inspect(&arguments, &asked.place).await?;
+    // What was asked about may be gone by now; then nothing of it counts as shown.
+    let before = asked.tool.inspect(&asked.arguments, &asked.place).await.map(|before| before.facts);
+    let reach = match before {
+        Ok(before) if !goes_beyond(&before, &inspected.facts) => Reach::Within,
+        _ => Reach::Beyond,
+    };
+    Ok(Edited { arguments, inspected: Inspected::recorded(inspected, &asked.redactor), reach })
+}
+
+impl Inspected {
+    /// What a tool found, as it is recorded: without the keys that files hold.
+    pub(crate) fn recorded(inspected: tool::Inspected, redactor: &Redactor) -> Self {
+        let tool::Action { command, diff, path, host, url } = inspected.action;
+        let diff = diff.map(|diff| redactor.clean(&diff).into_owned());
+        // For a command the path is where it starts, which is told with the session already.
+        let path = path.filter(|_| command.is_none());
+        Self {
+            facts: inspected.facts,
+            action: Action { command, parts: Vec::new(), diff, path, host, url },
+            digest: inspected.digest,
+            writes: inspected.writes,
+        }
+    }
 }

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::decide::decide;
-use super::input::{Answer, Context, Failed, Input, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room, Send, ToolEnd};
+use super::input::{
+    Answer, Context, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
+};
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
@@ -14,7 +16,7 @@ use protocol::event::{
     SessionChanged, SessionCreated, ToolOutcome, TurnOutcome,
 };
 use protocol::{
-    By, CallId, Content, InputId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended, UnattendedPolicy,
+    By, CallId, Content, InputId, JobId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended, UnattendedPolicy,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -65,6 +67,8 @@ struct World {
     stale: Vec<Effect>,
     started: HashMap<CallId, u32>,
     inputs: usize,
+    /// What would answer now; it may be another after a crash.
+    announce: &'static str,
 }
 
 fn by() -> By {
@@ -83,6 +87,7 @@ impl World {
             stale: Vec::new(),
             started: HashMap::new(),
             inputs: 0,
+            announce: "using one",
         };
         let settings = Settings { limits: Limits { max_steps: 5 }, ..Settings::default() };
         let (cwd, root) = ("/p".to_owned(), "/p".to_owned());
@@ -107,7 +112,7 @@ impl World {
             format!("a{}", count.get())
         };
         let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, shown, announce: Some("using demo".to_owned()) };
+            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, project_notice: None, shown, announce: Some(self.announce.to_owned()) };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);
@@ -143,6 +148,7 @@ impl World {
     fn crash(&mut self) {
         self.stale.extend(std::mem::take(&mut self.running));
         self.state = fold(&self.log);
+        self.announce = self.random.pick(&["using one", "using one", "using two"]).unwrap();
         let weather = if self.random.chance(50) { Weather::Storm } else { Weather::Calm };
         self.feed(Input::Restarted, weather);
     }
@@ -163,7 +169,7 @@ impl World {
             input_id,
             content: vec![Content::text("hello")],
             delivery: *self.random.pick(&deliveries).unwrap(),
-            mode: self.random.chance(10).then_some(Mode::None),
+            mode: self.random.chance(10).then_some(Mode::None), mode_for_ms: None,
             unattended: self.random.pick(&policies).map(|policy| Unattended::new(*policy)),
             timeout_ms: self.random.chance(20).then_some(3_000),
             interactive: false,
@@ -195,7 +201,7 @@ impl World {
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
-    fn call(&mut self) -> RequestedCall {
+    fn inspected(&mut self) -> Inspected {
         let writes = self.random.chance(50);
         let (tool, inside) = if writes { ("write_file", "inside") } else { ("read_file", "inside") };
         let inside = if self.random.chance(40) { "outside" } else { inside };
@@ -205,9 +211,13 @@ impl World {
             "paths": [{"shown": "x", "resolved": "/p/x", "inside": inside, "access": access, "secret": false, "protected": false}],
         }))
         .unwrap();
-        let inspected = Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes };
+        Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes }
+    }
+
+    fn call(&mut self) -> RequestedCall {
+        let inspected = self.inspected();
         RequestedCall {
-            tool: tool.to_owned(),
+            tool: inspected.facts.tool.clone(),
             provider_call_id: "p".to_owned(),
             arguments: serde_json::json!({}),
             private: None,
@@ -219,7 +229,19 @@ impl World {
         match effect {
             None => {}
             Some(Effect::Model(key)) => self.model_ends(key, weather),
+            Some(Effect::Job(job)) => {
+                let end = JobEnd {
+                    job,
+                    outcome: ToolOutcome::Ok,
+                    output: "done".to_owned(),
+                    blob: None,
+                    exit_code: Some(0),
+                    duration_ms: 1,
+                };
+                self.feed(Input::JobEnded(Box::new(end)), weather);
+            }
             Some(Effect::Tool(call)) => {
+                let job = self.random.chance(20).then(|| JobId::of(&call));
                 let end = ToolEnd {
                     call,
                     outcome: Outcome::Ok,
@@ -229,7 +251,7 @@ impl World {
                     diff: None,
                     exit_code: None,
                     todo: None,
-                    job: None,
+                    job,
                     duration_ms: 1,
                     files: BTreeMap::new(),
                 };
@@ -257,9 +279,13 @@ impl World {
         let late = self.random.chance(10) || waiting.is_empty();
         let request = if late { self.random.pick(&requests) } else { self.random.pick(&waiting).copied() };
         let Some(request) = request.cloned() else { return };
-        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Deny]).unwrap();
+        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Always, Choice::Deny]).unwrap();
         let decision = if request.choices.contains(&decision) { decision } else { Choice::Once };
-        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, by: by() };
+        let edited = (decision != Choice::Deny && self.random.chance(25)).then(|| {
+            let reach = if self.random.chance(50) { Reach::Within } else { Reach::Beyond };
+            Box::new(Edited { arguments: serde_json::json!({ "edited": true }), inspected: self.inspected(), reach })
+        });
+        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, edited, by: by() };
         self.feed(Input::Answer(Box::new(answer)), weather);
     }
 
@@ -277,6 +303,7 @@ impl World {
             title: None,
             model: None,
             mode,
+            mode_until: self.random.chance(30).then(|| Time(self.now + 900)),
             unattended: None,
             archived: None,
             limits: None,
@@ -321,7 +348,7 @@ impl World {
     /// Lets everything end without further trouble.
     fn drain(&mut self) {
         for _ in 0..4_000 {
-            if self.state.turn.is_none() && self.state.queue.is_empty() {
+            if self.state.turn.is_none() && self.state.queue.is_empty() && self.state.jobs.is_empty() {
                 return;
             }
             let calm = Weather::Calm;
@@ -353,8 +380,12 @@ struct Checked {
     inputs: BTreeMap<InputId, u32>,
     calls: BTreeMap<CallId, Seen>,
     approvals: BTreeMap<String, (bool, bool)>,
+    /// How often each job that was begun has ended.
+    jobs: BTreeMap<JobId, u32>,
     urgent: Vec<InputId>,
     first_delivery: bool,
+    /// A changed call whose next question must follow.
+    asks_anew: Option<CallId>,
 }
 
 #[derive(Default)]
@@ -371,6 +402,7 @@ impl Checked {
         for (event, seq) in log.iter().zip(1..) {
             checked.take(event, Seq(seq));
         }
+        assert_eq!(checked.asks_anew, None, "a changed call was never asked about anew");
         checked
     }
 
@@ -427,6 +459,9 @@ impl Checked {
                 self.calls.insert(requested.call.clone(), Seen { asks, allowed, ..Seen::default() });
             }
             Event::ApprovalRequested(request) => {
+                if let Some(anew) = self.asks_anew.take() {
+                    assert_eq!(request.call, Some(anew), "a changed call is asked about anew at once");
+                }
                 if let Some(call) = &request.call {
                     assert!(self.calls.get(call).unwrap().asks, "asked for a call whose verdict was not to ask");
                 }
@@ -441,6 +476,10 @@ impl Checked {
                     self.calls.get_mut(call).unwrap().allowed = true;
                 }
                 assert!(resolved.call.is_some() || resolved.grant.is_none());
+                if resolved.decision == Resolution::Edited {
+                    assert!(resolved.call.is_some() && resolved.arguments.is_some() && resolved.grant.is_none());
+                    self.asks_anew.clone_from(&resolved.call);
+                }
             }
             Event::ToolStarted(started) => {
                 let call = self.calls.get_mut(&started.call).unwrap();
@@ -454,6 +493,14 @@ impl Checked {
                 assert_eq!(call.completed, 1, "a call with two results");
                 let unstarted = [ToolOutcome::Denied, ToolOutcome::NotRun, ToolOutcome::Error];
                 assert!(call.started == 1 || unstarted.contains(&completed.outcome), "a result of a call that never began");
+                if let Some(job) = &completed.job {
+                    assert_eq!(self.jobs.insert(job.clone(), 0), None, "a job begun twice");
+                }
+            }
+            Event::JobEnded(ended) => {
+                let ends = self.jobs.get_mut(&ended.job).unwrap();
+                *ends += 1;
+                assert_eq!(*ends, 1, "a job ended twice");
             }
             _ => {}
         }
@@ -475,6 +522,7 @@ fn run(seed: u64) -> usize {
     let checked = Checked::all(&world.log);
     assert_eq!(checked.turn, None, "a turn without an end");
     assert!(checked.turns.values().all(|ends| *ends == 1), "a turn without its one end");
+    assert!(checked.jobs.values().all(|ends| *ends == 1), "a job without its one end");
     assert!(checked.inputs.values().all(|ends| *ends == 1), "an input without its one end");
     assert!(checked.approvals.values().all(|(_, resolved)| *resolved), "an approval without an answer");
     assert!(world.started.values().all(|times| *times == 1), "a tool ran twice");
@@ -490,7 +538,7 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
         state.apply(Seq(seq), Time(0), event);
         match event {
             Event::StepStarted(started) => {
-                running.clear();
+                running.retain(|effect| matches!(effect, Effect::Job(_)));
                 running.insert(Effect::Model(ModelKey {
                     turn: started.turn.clone(),
                     step: started.step,
@@ -498,13 +546,17 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
                     seq: Seq(seq),
                 }));
             }
-            Event::StepCompleted(_) | Event::TurnCompleted(_) => running.retain(|effect| matches!(effect, Effect::Tool(_))),
-            Event::StepFailed(_) => running.clear(),
+            Event::StepCompleted(_) | Event::TurnCompleted(_) => running.retain(|effect| !matches!(effect, Effect::Model(_))),
+            Event::StepFailed(_) => running.retain(|effect| matches!(effect, Effect::Job(_))),
             Event::ToolStarted(started) => {
                 running.insert(Effect::Tool(started.call.clone()));
             }
             Event::ToolCompleted(completed) => {
                 running.remove(&Effect::Tool(completed.call.clone()));
+                running.extend(completed.job.clone().map(Effect::Job));
+            }
+            Event::JobEnded(ended) => {
+                running.remove(&Effect::Job(ended.job.clone()));
             }
             _ => {}
         }
@@ -534,7 +586,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         input_id: InputId("i".to_owned()),
         content: vec![Content::text("go")],
         delivery: Delivery::Auto,
-        mode: Some(Mode::All),
+        mode: Some(Mode::All), mode_for_ms: None,
         unattended: None,
         timeout_ms: None,
         interactive: false,

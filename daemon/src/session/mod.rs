@@ -17,8 +17,8 @@ pub(crate) mod effect;
 mod fold;
 mod handle;
 mod input;
-mod known;
 mod inspect;
+mod known;
 mod live;
 #[cfg(test)]
 mod machine_tests;
@@ -29,11 +29,11 @@ mod state;
 mod wanted;
 
 pub(crate) use actor::storage;
-pub(crate) use commit::envelope;
+pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
-pub(crate) use input::Send;
+pub(crate) use input::{Edited, Send, grant_of};
+pub(crate) use inspect::{inspect_command, inspect_edit};
 pub(crate) use live::{Answers, Live, Presence};
-pub(crate) use inspect::inspect_command;
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

@@ -4,12 +4,12 @@
 use crate::policy::Grant;
 use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
-use protocol::{ApprovalId, By, CallId, InputId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
+use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the stored form: a state of another version is not read, the log is folded anew.
-pub(crate) const STATE_VERSION: u32 = 1;
+pub(crate) const STATE_VERSION: u32 = 2;
 
 /// Inputs that may wait. Beyond it a `send` answers `queue_full`.
 pub(crate) const MAX_WAITING: usize = 32;
@@ -50,15 +50,30 @@ pub(crate) struct State {
     pub(crate) usage: Usage,
     /// What the model means to do; bounded by its tool, 64 items of 200 characters.
     pub(crate) todo: Vec<TodoItem>,
+    /// Commands in the background; bounded by their tool, `MAX_JOBS`.
+    pub(crate) jobs: Vec<Job>,
+    /// The last jobs that ended, with where their `job.ended` stands, the oldest first.
+    pub(crate) ended_jobs: Vec<(JobId, Seq)>,
     /// Outcome of the last turn.
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
     pub(crate) announced: Option<String>,
+    /// The last notice about what does not count of the project's own file.
+    pub(crate) project_notice: Option<String>,
     /// The last notice about a context window nobody knows.
     pub(crate) doubted: Option<String>,
     /// A person was told that the context nears its budget.
     pub(crate) context_noticed: bool,
     pub(crate) calibration: Calibration,
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    /// The call that started it.
+    pub(crate) call: CallId,
+    pub(crate) started_at: Time,
 }
 
 /// An input that waits.
@@ -75,6 +90,8 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Terms {
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Option<Unattended>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
@@ -88,6 +105,8 @@ pub(crate) struct Turn {
     pub(crate) started_at: Time,
     pub(crate) by: By,
     pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Unattended,
     pub(crate) interactive: bool,
     pub(crate) clock: Clock,
@@ -144,8 +163,11 @@ pub(crate) struct Call {
     pub(crate) writes: bool,
     pub(crate) progress: Progress,
     pub(crate) approval: Option<Pending>,
-    /// A rule asked for it: a change of mode does not answer it.
-    pub(crate) by_rule: bool,
+    /// It is asked in every mode: a change of mode does not answer it.
+    pub(crate) firm: bool,
+    /// Where the answer stands that gave it other arguments.
+    #[serde(default)]
+    pub(crate) edited: Option<Seq>,
 }
 
 /// A pending approval.
@@ -190,7 +212,7 @@ impl Calibration {
 
     /// An estimate, corrected.
     pub(crate) fn correct(self, estimate: u64) -> u64 {
-        if self.estimated == 0 { estimate } else { estimate.saturating_mul(self.reported) / self.estimated }
+        estimate.saturating_mul(self.reported).checked_div(self.estimated).unwrap_or(estimate)
     }
 }
 
@@ -205,9 +227,17 @@ impl State {
         }
     }
 
-    /// The mode in force now.
+    /// The mode in force at a moment: a timed one ends by the clock, whether or not its end is recorded yet.
+    pub(crate) fn mode_at(&self, at: Time) -> Mode {
+        let lasts = |until: Option<Time>| until.is_none_or(|until| at < until);
+        let settings = &self.settings;
+        let own = if lasts(settings.mode_until) { settings.mode } else { settings.mode_after.unwrap_or_default() };
+        self.turn.as_ref().filter(|turn| lasts(turn.mode_until)).and_then(|turn| turn.mode).unwrap_or(own)
+    }
+
+    /// The mode in force at the last event.
     pub(crate) fn mode(&self) -> Mode {
-        self.turn.as_ref().and_then(|turn| turn.mode).unwrap_or(self.settings.mode)
+        self.mode_at(self.at)
     }
 
     /// The waiting input with this id.

@@ -43,6 +43,7 @@ impl World {
             place: Place {
                 target: target.unwrap(),
                 read: ReadSet::default(),
+                jobs: super::Jobs::default(),
             },
         }
     }

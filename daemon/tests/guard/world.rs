@@ -63,7 +63,7 @@ impl World {
             hidden: vec![],
             sandbox: Default::default(),
         });
-        let bash = daemon::tool::all()
+        let bash = daemon::tool::all(&daemon::tool::Settings::default())
             .into_iter()
             .find(|tool| tool.spec().name == "bash")
             .unwrap();
@@ -72,6 +72,7 @@ impl World {
             place: Place {
                 target: target.unwrap(),
                 read: ReadSet::default(),
+                jobs: daemon::tool::Jobs::default(),
             },
             bash,
         }

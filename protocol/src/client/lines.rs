@@ -4,7 +4,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Longest line: a message of 16 MiB and what frames it.
-pub(super) const LINE_BYTES: usize = 17 * 1024 * 1024;
+pub(super) const LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much is asked for at once; a socket seldom holds more.
 const READ_BYTES: usize = 64 * 1024;
@@ -30,7 +30,7 @@ impl Lines {
             }
             self.make_room();
             if self.buffer.len() > LINE_BYTES {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is over 17 MiB"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is over 64 MiB"));
             }
             if stream.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);

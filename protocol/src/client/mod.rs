@@ -109,7 +109,8 @@ impl Client {
     }
 }
 
-/// The handshake, and a second one where the daemon lacks keys: with those this process has, or to say that it has none.
+/// The handshake, and a second one where the daemon wants keys or further variables: with those this process has, or to say that
+/// it has none.
 async fn greet(wire: &mut Wire, options: &Connect) -> Result<Hello, ClientError> {
     let mut params = HelloParams {
         version: VERSION.to_owned(),
@@ -122,8 +123,9 @@ async fn greet(wire: &mut Wire, options: &Connect) -> Result<Hello, ClientError>
         keys: BTreeMap::new(),
     };
     let hello = hello(wire, &params).await?;
-    params.keys = keys(&hello.lacks);
-    if hello.lacks.is_empty() {
+    params.keys = set_here(&hello.lacks);
+    params.environment.extend(set_here(&hello.environment));
+    if hello.lacks.is_empty() && hello.environment.is_empty() {
         return Ok(hello);
     }
     self::hello(wire, &params).await
@@ -152,8 +154,8 @@ fn token() -> Option<String> {
 }
 
 /// Those of the named variables that are set here.
-fn keys(lacks: &[String]) -> BTreeMap<String, String> {
-    lacks
+fn set_here(names: &[String]) -> BTreeMap<String, String> {
+    names
         .iter()
         .filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)))
         .filter(|(_, value)| !value.is_empty())

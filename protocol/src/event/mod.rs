@@ -109,6 +109,9 @@ events! {
         model: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        /// With `mode`: when it ends and the mode before holds again; absent: it does not end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unattended: Option<Unattended>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,6 +135,9 @@ events! {
         /// Mode of the turn it starts; absent: the session's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        /// When that mode ends and the session's holds again; absent: with the turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         /// Whether a person watches the answer come.
@@ -158,6 +164,8 @@ events! {
         unattended: Unattended,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<Mode>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode_until: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         #[serde(default)]
@@ -279,9 +287,15 @@ events! {
         /// What an answer for the session would cover, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
+        /// Asked in every mode: a change of mode does not answer it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        firm: bool,
         /// The same as the policy reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Value>,
+        /// The rule that the answer `always` writes into the user's own file, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        always: Option<String>,
     }
     /// The question is settled.
     "approval.resolved" => ApprovalResolved {
@@ -294,6 +308,15 @@ events! {
         /// The allowance that was made for the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Value>,
+        /// The person's arguments in place of those that the model gave; the latter stay in `tool.requested`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Value>,
+        /// With `arguments`: digest of what runs instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+        /// With `arguments`: what it will do instead, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<Action>,
         by: By,
     }
     /// The call may run now.

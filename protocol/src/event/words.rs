@@ -186,6 +186,8 @@ pub enum Choice {
     Once,
     /// What `rule` covers, for this session.
     Session,
+    /// The same, and the rule `always` is written into the user's own file.
+    Always,
     /// No.
     Deny,
 }
@@ -196,6 +198,9 @@ pub enum Choice {
 pub enum Resolution {
     Once,
     Session,
+    Always,
+    /// The arguments were changed so much that the changed call is asked about anew.
+    Edited,
     Deny,
     /// Its turn was stopped.
     Cancelled,
@@ -206,7 +211,7 @@ pub enum Resolution {
 impl Resolution {
     /// Whether the call may run.
     pub fn allows(self) -> bool {
-        matches!(self, Self::Once | Self::Session)
+        matches!(self, Self::Once | Self::Session | Self::Always)
     }
 }
 
@@ -215,6 +220,7 @@ impl From<Choice> for Resolution {
         match choice {
             Choice::Once => Self::Once,
             Choice::Session => Self::Session,
+            Choice::Always => Self::Always,
             Choice::Deny => Self::Deny,
         }
     }

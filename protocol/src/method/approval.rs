@@ -24,6 +24,10 @@ pub struct AnswerParams {
     /// With `deny`: becomes the tool's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
+    /// With an answer that allows: runs the call with these arguments instead. They are judged from scratch; if they go
+    /// beyond what was asked, the changed call is asked about anew and the decision answered is `edited`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
 }
 
 /// The answer stands.

@@ -47,6 +47,10 @@ pub struct Hello {
     pub limits: ProtocolLimits,
     /// Names of environment variables that profiles take their key from and that nobody has sent yet.
     pub lacks: Vec<String>,
+    /// Names of further variables that `[session] env` lets commands have: a client that has them sends them in `environment` of a
+    /// second handshake.
+    #[serde(default)]
+    pub environment: Vec<String>,
     /// What answers when a session names no model, and why; for people.
     pub model_notice: Option<String>,
 }

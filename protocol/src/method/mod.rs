@@ -5,6 +5,7 @@ mod approval;
 mod daemon;
 mod model;
 mod session;
+mod tool;
 mod turn;
 mod usage;
 mod watch;
@@ -13,12 +14,15 @@ pub use approval::*;
 pub use daemon::*;
 pub use model::*;
 pub use session::*;
+pub use tool::*;
 pub use turn::*;
 pub use usage::*;
 pub use watch::*;
 
+use crate::config::{ConfigGetParams, ConfigSetParams, ConfigView};
 use crate::frame::{ApprovalView, Frame, WatchedEvent};
 use crate::rule::{RuleAddParams, RuleListParams, RuleRemoveParams, RuleTestParams, RuleVerdict, RuleView};
+use crate::trust::{TrustGetParams, TrustSetParams, TrustView};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -117,12 +121,20 @@ methods! {
     Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
+    /// Every tool, also those that models are not offered.
+    Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
     /// The user's own rules, and those of a project.
     Watch "rule.list" => RuleList(RuleListParams) -> Vec<RuleView>;
     Act "rule.add" => RuleAdd(RuleAddParams) -> RuleView;
     Act "rule.remove" => RuleRemove(RuleRemoveParams) -> RuleView;
     /// Judges a command as a session in that directory would. Nothing runs.
     Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
+    /// The values in force and where each comes from.
+    Watch "config.get" => ConfigGet(ConfigGetParams) -> ConfigView;
+    /// Changes the user's file; it counts once the daemon starts again.
+    Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
+    Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
+    Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;
 }
 
 macro_rules! subscriptions {

@@ -37,6 +37,9 @@ pub struct CreateParams {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// How long `mode` holds, in milliseconds; then the one before does again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_for_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattended: Option<Unattended>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,6 +61,9 @@ pub struct SessionInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     pub mode: Mode,
+    /// When a timed mode ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_until: Option<Time>,
     pub phase: Phase,
     pub head: Seq,
     pub created_at: Time,
@@ -120,6 +126,9 @@ pub struct UpdateParams {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// How long `mode` holds, in milliseconds; then the one before does again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_for_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattended: Option<Unattended>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +159,9 @@ pub struct SendParams {
     /// Mode of the turn this input starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// How long `mode` holds, in milliseconds; then the one before does again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_for_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattended: Option<Unattended>,
     /// Bound of the turn this input starts; time in which only people are waited for does not count.

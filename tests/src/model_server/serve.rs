@@ -91,7 +91,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
             post(async move |State(shared), headers, body| answer(wire, &shared, &headers, &body)),
         )
     });
+    let models = axum::Json(serde_json::json!({"object": "list", "data": [{"id": "scripted-1"}]}));
     router
+        .route("/v1/models", axum::routing::get(async move || models))
         .layer(axum::extract::DefaultBodyLimit::disable())
         .with_state(shared)
 }

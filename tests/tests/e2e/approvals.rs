@@ -231,3 +231,120 @@ async fn a_file_that_changed_after_the_question_is_not_replaced() -> anyhow::Res
     assert!(outputs.contains("changed"), "{outputs}");
     Ok(())
 }
+
+#[tokio::test]
+async fn always_writes_the_rule_that_was_shown_into_the_users_own_file() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let rule = approval["always"].as_str().unwrap_or_default().to_owned();
+    assert!(rule.starts_with("allow bash: touch …"), "{approval}");
+    daemon.ctl(&["approve", "--always"]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    assert!(daemon.home.project().join("made").exists());
+    let listed = daemon.ctl(&["rules", "list", "--json"]).await?.ok()?.json()?;
+    assert_eq!(listed[0]["text"], json!(rule), "what was shown is what is written: {listed}");
+    assert!(!daemon.home.project().join(".agent").exists(), "nothing is written into the project");
+
+    let another = daemon.session("ask").await?;
+    daemon.send(&another, "make it").await?;
+    daemon.turn_end(&another, 1).await?;
+    assert_eq!(count(&daemon.log(&another)?, "approval.requested"), 0, "a later session asks no more");
+    Ok(())
+}
+
+#[tokio::test]
+async fn neither_session_nor_always_is_offered_for_an_interpreter_alone() -> anyhow::Result<()> {
+    let run = Reply::tool("bash", json!({"command": "python3 -c 'print(1)'"}));
+    let server = ModelServer::start(Script::by_step([run, Reply::text("done")]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "run it").await?;
+    let approval = daemon.approval(&session).await?;
+    let rule = approval["always"].as_str().unwrap_or_default();
+    assert!(rule.is_empty() || rule.contains("exactly python3 -c 'print(1)'"), "{approval}");
+    Ok(())
+}
+
+async fn change(daemon: &TestDaemon, approval: &Value, command: &str, decision: &str) -> anyhow::Result<Value> {
+    let params = json!({"id": approval["id"], "digest": approval["digest"], "decision": decision,
+        "arguments": {"command": command}});
+    let mut peer = daemon.controller().await?;
+    peer.request("approval.answer", params).await
+}
+
+#[tokio::test]
+async fn a_changed_call_runs_in_place_of_the_models() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let answered = change(&daemon, &approval, "touch other", "once").await?;
+    assert_eq!(answered["result"]["decision"], "once", "{answered}");
+    daemon.turn_end(&session, 1).await?;
+    assert!(daemon.home.project().join("other").exists() && !daemon.home.project().join("made").exists());
+    let outputs = server.request(2).await?.outputs().join("\n");
+    assert!(outputs.contains("The user changed the arguments") && outputs.contains("touch other"), "{outputs}");
+    let log = daemon.log(&session)?;
+    let of = |kind: &str| log.iter().find(|event| event.kind == kind).map(|event| event.data.clone()).unwrap_or_default();
+    assert_eq!(of("tool.requested")["arguments"]["command"], "touch made", "both versions are kept");
+    assert_eq!(of("approval.resolved")["arguments"]["command"], "touch other");
+    assert_ne!(of("approval.resolved")["digest"], of("tool.requested")["digest"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_to_something_blocked_runs_nothing_and_the_question_stays() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let refused = change(&daemon, &approval, "rm -rf ~", "once").await?;
+    assert_eq!(error_kind(&refused["error"]), "edit_refused", "{refused}");
+    assert_eq!(refused["error"]["data"]["verdict"], "blocked", "{refused}");
+    assert_eq!(daemon.approval(&session).await?["id"], approval["id"], "it still waits");
+    daemon.answer(&approval, "deny").await?;
+    daemon.turn_end(&session, 1).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_that_goes_further_is_asked_about_anew_under_a_new_digest() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let answered = change(&daemon, &approval, "rm README.md", "session").await?;
+    assert_eq!(answered["result"]["decision"], "edited", "{answered}");
+    let list = daemon.observer().await?.call("approval.list", json!({"session": session})).await?;
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(list[0]["action"]["command"], "rm README.md");
+    assert!(list[0]["id"] != approval["id"] && list[0]["digest"] != approval["digest"], "{list}");
+    assert!(daemon.home.project().join("README.md").exists(), "nothing ran yet");
+
+    // The changed call, not the model's, is what a later life of the daemon runs.
+    daemon.kill9().await?;
+    daemon.ctl(&["approve"]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    assert!(!daemon.home.project().join("README.md").exists() && !daemon.home.project().join("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_is_changed_in_the_persons_editor() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let home = tests::daemon::Home::new()?.model(&server, Wire::Messages)?;
+    let daemon = home.env("EDITOR", "sed -i s/made/other/").start().await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    daemon.approval(&session).await?;
+    daemon.ctl(&["approve", "--edit"]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    assert!(daemon.home.project().join("other").exists() && !daemon.home.project().join("made").exists());
+    Ok(())
+}

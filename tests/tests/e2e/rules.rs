@@ -157,3 +157,122 @@ async fn a_mistake_in_the_file_is_told_with_its_line() -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+fn project_file(home: &Home, text: &str) -> anyhow::Result<()> {
+    std::fs::create_dir_all(home.project().join(".agent"))?;
+    Ok(std::fs::write(home.project().join(".agent/config.toml"), text)?)
+}
+
+#[tokio::test]
+async fn a_project_narrows_at_once_and_widens_only_when_trusted() -> anyhow::Result<()> {
+    let daemon = Home::new()?.start().await?;
+    let deny = "[[rule]]\ndecision = \"deny\"\ncommand = \"ls\"\n";
+    let allow = "[[rule]]\ndecision = \"allow\"\ncommand = \"touch\"\n";
+    project_file(&daemon.home, &format!("[session]\nmode = \"all\"\n{deny}{allow}"))?;
+    assert_eq!(verdict(&daemon, &["ls"]).await?["verdict"], "deny");
+    assert_eq!(verdict(&daemon, &["touch made"]).await?["verdict"], "ask");
+    let session = daemon.ctl(&["new"]).await?.ok()?.stdout;
+    let mode = daemon.ctl(&["mode", session.trim()]).await?.ok()?.stdout;
+    assert_eq!(mode.trim(), "ask", "a file that nobody trusts opens nothing");
+
+    assert_eq!(daemon.ctl(&["trust"]).await?.code, Some(2), "nobody is there to be asked");
+    let trusted = daemon.ctl(&["trust", "--yes"]).await?.ok()?;
+    assert!(trusted.stderr.contains("mode = \"all\""), "what is trusted is shown: {}", trusted.stderr);
+    assert_eq!(verdict(&daemon, &["touch made"]).await?["verdict"], "allow");
+    assert_eq!(verdict(&daemon, &["ls"]).await?["verdict"], "deny");
+    project_file(&daemon.home, &format!("# other bytes\n{allow}"))?;
+    assert_eq!(verdict(&daemon, &["touch made"]).await?["verdict"], "ask");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_does_not_count_of_a_projects_file_is_told_once() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("fine")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    project_file(&daemon.home, "[models.scripted]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"x\"\napi_key_command = \"touch ran\"\n")?;
+    let session = daemon.session("ask").await?;
+    for turn in 1..=2 {
+        daemon.send(&session, "go").await?;
+        let end = daemon.turn_end(&session, turn).await?;
+        assert_eq!(end["data"]["outcome"], "completed", "the user's own profile answers: {end}");
+    }
+    let log = daemon.log(&session)?;
+    let told: Vec<_> = log.iter().filter(|event| event.kind == "notice.added" && event.text("code") == "project_config").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told.iter().all(|notice| notice.text("text").contains("`models` is never read")), "{told:?}");
+    assert!(!daemon.home.project().join("ran").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deny_rule_that_a_session_takes_from_its_file_still_holds_for_it() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("touch made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    project_file(&daemon.home, "[[rule]]\ndecision = \"deny\"\ncommand = \"touch\"\n")?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "make it").await?;
+    daemon.turn_end(&session, 1).await?;
+    project_file(&daemon.home, "")?;
+    daemon.send(&session, "make it").await?;
+    daemon.turn_end(&session, 2).await?;
+    assert!(!daemon.home.project().join("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn each_value_in_force_says_where_it_comes_from() -> anyhow::Result<()> {
+    let text = "[models.mine]\nwire = \"demo\"\napi_key = \"sk-secret\"\n[session]\nmax_steps = 7\n";
+    let daemon = Home::new()?.config(text)?.start().await?;
+    project_file(&daemon.home, "[session]\nmode = \"none\"\n")?;
+    let shown = daemon.ctl(&["config", "show", "--json"]).await?.ok()?;
+    assert!(!shown.stdout.contains("sk-secret"), "{}", shown.stdout);
+    let view = shown.json()?;
+    let from = |key: &str| {
+        let settings = view["settings"].as_array().cloned().unwrap_or_default();
+        let found = settings.into_iter().find(|setting| setting["key"] == key).unwrap_or_default();
+        found["from"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(from("session.max_steps").ends_with("config.toml:5"), "{view}");
+    assert!(from("session.mode").ends_with(".agent/config.toml"), "{view}");
+    assert_eq!(from("limits.retries"), "default");
+    daemon.ctl(&["config", "set", "session.mode", "edits"]).await?.ok()?;
+    let path = daemon.ctl(&["config", "path"]).await?.ok()?.stdout;
+    assert!(std::fs::read_to_string(path.trim())?.contains("mode = \"edits\""));
+    let wrong = daemon.ctl(&["config", "set", "session.moed", "edits"]).await?;
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("did you mean `mode`?"), "{}", wrong.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_timed_mode_says_when_it_ends_and_gives_way_to_the_one_before() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("touch made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let told = daemon.ctl(&["mode", &session, "1h"]).await?.ok()?;
+    assert!(told.stdout.starts_with("all until 2"), "{}", told.stdout);
+    daemon.ctl(&["mode", &session, "300ms"]).await?.ok()?;
+    let ended = |frame: &Value| is(frame, "session.changed") && frame["data"]["mode"] == "ask";
+    let events = daemon.until(&session, "the end of the mode", ended).await?;
+    let by = events.last().map(|event| event["data"]["by"].clone()).unwrap_or_default();
+    assert!(by.to_string().contains("time"), "{by}");
+    daemon.send(&session, "make it").await?;
+    daemon.approval(&session).await?;
+    assert!(!daemon.home.project().join("made").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_timed_mode_is_over_after_a_restart_too() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("touch made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let params = json!({"cwd": daemon.home.project(), "mode": "all", "mode_for_ms": 1});
+    let session = daemon.controller().await?.call("session.create", params).await?;
+    let session = session["id"].as_str().unwrap_or_default().to_owned();
+    daemon.kill9().await?;
+    daemon.start().await?;
+    daemon.send(&session, "make it").await?;
+    daemon.approval(&session).await?;
+    let log = daemon.log(&session)?;
+    assert!(log.iter().any(|event| event.kind == "session.changed" && event.text("mode") == "ask"));
+    Ok(())
+}

@@ -160,6 +160,7 @@ impl Inbox {
             digest: question.view.digest.clone(),
             decision: reply.decision,
             feedback: reply.feedback,
+            arguments: None,
         };
         drop(question);
         match client.call::<ApprovalAnswer>(&params).await {

@@ -62,6 +62,7 @@ impl Asking {
             reason: asked.reason,
             choices: asked.choices,
             rule: asked.rule,
+            always: asked.always,
             requested_at: at,
             cwd: session.cwd.clone(),
         });
@@ -139,6 +140,7 @@ impl Asking {
             digest: question.view.digest.clone(),
             decision: reply.decision,
             feedback: reply.feedback,
+            arguments: None,
         };
         drop(question);
         match follow.call::<ApprovalAnswer>(&params).await {

@@ -11,7 +11,7 @@ use protocol::method::{
     CreateParams, GetParams, SendParams, Sent, SessionCreate, SessionGet, SessionInfo, SessionSend, SessionUpdate,
     UpdateParams,
 };
-use protocol::{Content, ErrorKind, InputId, Mode, Seq, SessionId};
+use protocol::{Content, ErrorKind, InputId, Seq, SessionId};
 use std::time::Instant;
 
 /// Where the input goes.
@@ -65,7 +65,8 @@ impl Plan {
             input_id: Some(InputId(uuid::Uuid::now_v7().to_string())),
             content,
             delivery: arguments.delivery(),
-            mode: arguments.mode.map(Mode::from),
+            mode: arguments.mode.map(|mode| mode.mode),
+            mode_for_ms: arguments.mode.and_then(|mode| mode.for_ms),
             unattended: Some(arguments.unattended(tty)),
             timeout_ms: arguments.timeout,
             interactive: invocation.output.on_terminal() && !arguments.json && !arguments.no_wait,

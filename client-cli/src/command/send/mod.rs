@@ -14,7 +14,7 @@ use crate::follow::Deltas;
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Output, Reader};
 use crate::result;
-use crate::values::{ModeWord, duration_ms, unattended};
+use crate::values::{ModeFor, duration_ms, mode_for, unattended};
 use deliver::Delivered;
 use protocol::client::{Autostart, Connect};
 use protocol::event::{Delivery, Disposition};
@@ -45,8 +45,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// What the turn asks before it acts
-    #[arg(long, alias = "approve", value_name = "MODE")]
-    mode: Option<ModeWord>,
+    /// (ask, edits, all, none, or a time for which all is allowed)
+    #[arg(long, alias = "approve", value_name = "MODE", value_parser = mode_for)]
+    mode: Option<ModeFor>,
     /// Join the turn that runs
     #[arg(long, group = "delivery")]
     steer: bool,

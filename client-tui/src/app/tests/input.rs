@@ -236,3 +236,30 @@ fn a_steer_that_came_too_late_waits_as_the_next_turn() -> anyhow::Result<()> {
     assert!(shown.contains("… queued: s\n… queued: q\nthe queue is held"), "{shown}");
     Ok(())
 }
+
+#[test]
+fn models_are_listed_with_numbers_and_chosen_by_them() -> anyhow::Result<()> {
+    let mut rig = idle()?;
+    rig.types("/model");
+    assert!(matches!(calls(rig.key(KeyCode::Enter)).as_slice(), [Request::Models]));
+    let model = |name: &str, default: bool| {
+        json!({
+            "name": name, "wire": "openai-chat", "model": format!("{name}-1"), "address": "local", "default": default,
+            "configured": true, "context_tokens": 1, "context_known": true, "context_budget_tokens": 1,
+            "max_output_tokens": 1,
+        })
+    };
+    rig.reply(Reply::Models(serde_json::from_value(json!([
+        model("fast", false),
+        model("deep", true)
+    ]))?));
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("› 1. fast fast-1 · local\n  2. deep deep-1 · local"),
+        "{shown}"
+    );
+    rig.types("/model 2");
+    let call = calls(rig.key(KeyCode::Enter)).pop();
+    assert!(matches!(call, Some(Request::Update(update)) if update.model.as_deref() == Some("deep")));
+    Ok(())
+}

@@ -28,6 +28,7 @@ mod part;
 mod pattern;
 mod place;
 mod readonly;
+mod readonly_row;
 mod readonly_table;
 mod redirect;
 mod rough;

@@ -6,7 +6,8 @@
 use super::arg::{Arg, Certainty};
 use super::extended_test::test_concern;
 use super::part::Standing;
-use super::readonly_table::{self, Class, Command, Operands};
+use super::readonly_row::{Class, Command, Operands};
+use super::readonly_table::COMMANDS;
 use super::scope::Scope;
 use super::{awk, find, git, jq, place, sed};
 use crate::policy::facts::CommandFact;
@@ -59,7 +60,7 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
     }
     let named = without_named_values(name, rest);
     let rest = named.as_deref().unwrap_or(rest);
-    let Some(command) = readonly_table::COMMANDS
+    let Some(command) = COMMANDS
         .iter()
         .find(|command| command.names.split(' ').any(|known| known == name))
     else {
@@ -98,7 +99,7 @@ pub(super) fn files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> V
         return Vec::new();
     };
     let named = |command: &&Command| command.names.split(' ').any(|known| known == first.text);
-    let Some(command) = readonly_table::COMMANDS.iter().find(named) else {
+    let Some(command) = COMMANDS.iter().find(named) else {
         let words = match first.text.as_str() {
             "git" => git::operands(args),
             "cd" | "find" | "test" | "[" => rest,

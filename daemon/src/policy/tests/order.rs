@@ -70,6 +70,41 @@ fn rules(text: &str) -> anyhow::Result<Vec<Rule>> {
 }
 
 #[test]
+fn to_leave_the_sandbox_asks_whatever_rule_allowance_and_mode_say() -> Checked {
+    let facts = |text: &str| Facts {
+        tool: "bash".into(),
+        writes: true,
+        command: Some(CommandFact {
+            text: text.into(),
+            cwd: ROOT.into(),
+            roots: vec![ROOT.into()],
+            outside_sandbox: true,
+            ..CommandFact::default()
+        }),
+        ..Facts::default()
+    };
+    let rules = rules("[[rule]]\ndecision = 'allow'\ntool = 'bash'\ncommand = 'git'\n")?;
+    let judged = |text: &str, mode| judge(&facts(text), &Policy { mode, rules: &rules, grants: &[], builtin_allow: true });
+    for text in ["git push", "ls", "cargo build"] {
+        for mode in [Mode::Ask, Mode::Edits, Mode::All] {
+            let verdict = judged(text, mode);
+            assert_eq!(verdict.decision, Decision::Ask, "{text}");
+            assert!(verdict.reason.starts_with("runs outside the sandbox\n") && !verdict.read_only, "{verdict:?}");
+        }
+        assert_eq!(judged(text, Mode::None).decision, Decision::Deny);
+        assert_eq!(grant_for(&facts(text)), None);
+    }
+    assert_eq!(judged("rm -rf /", Mode::All).decision, Decision::Blocked);
+    Ok(())
+}
+
+#[test]
+fn only_what_the_builtin_list_alone_lets_through_is_read_only() {
+    assert!(line("ls src", Mode::Ask, &[]).read_only && line("git status | head -3", Mode::All, &[]).read_only);
+    assert!(!line("touch x", Mode::All, &[]).read_only && !line("ls src && touch x", Mode::All, &[]).read_only);
+}
+
+#[test]
 fn modes_decide_about_files_inside_the_project() {
     let read = file("read_file", "src/a.rs", Access::Read);
     let write = file("write_file", "src/a.rs", Access::Write);
@@ -362,7 +397,7 @@ fn a_session_allowance_never_grows() -> Checked {
         Decision::Blocked
     );
     let always = grant.to_rule(&PathBuf::from(ROOT));
-    assert_eq!(always.to_string(), "allow bash: cargo test …");
+    assert_eq!(always.to_string(), "allow bash: cargo test … for /home/dev/work/project");
     assert_eq!(decide(&bash("cargo test"), Mode::Ask, &[always], &[]), Decision::Allow);
     Ok(())
 }

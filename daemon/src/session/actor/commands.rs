@@ -2,14 +2,16 @@
 
 use super::{Actor, Next, Patience, Refused, fault};
 use crate::session::details::Parked;
-use crate::session::handle::{AnswerRequest, Message, Reply};
+use crate::policy::{self, Facts, Policy};
+use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
 use crate::session::input::{Answer, Input, Send};
 use crate::session::known::known;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{By, ErrorKind, InputId, RpcError, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Actor {
@@ -34,13 +36,20 @@ impl Actor {
                 let answer = self.interrupt(turn, by).await;
                 Self::reply(reply, answer)
             }
+            Message::Look(approval, reply) => {
+                let asked = self.look(&approval);
+                Self::reply(reply, asked)
+            }
             Message::Answer(answer, reply) => {
                 let answer = self.answer(*answer).await;
                 Self::reply(reply, answer)
             }
             Message::Change(changed, reply) => {
-                let answer = self.commit(Input::Change(changed), Patience::Command).await.map(drop);
-                Self::reply(reply, answer)
+                // A change of mode answers approvals, so the turn they belong to goes on first.
+                let acts = changed.mode.is_some();
+                let input = Input::Change(changed);
+                let answer = if acts { self.command(input).await } else { self.commit(input, Patience::Command).await };
+                Self::reply(reply, answer.map(drop))
             }
             Message::Refresh(environment, by) => self.refresh(environment, by).await,
             Message::ResumeTurn(reply) => {
@@ -76,9 +85,10 @@ impl Actor {
                 .hint("wait for the turn to end, or cancel some: agentctl queue list");
             return Err(Refused::Busy(error));
         }
+        self.refresh_project()?;
         let input_id = send.input_id.clone();
-        self.command(Input::Send(send)).await?;
-        let accepted = self.ring.iter().rev().find_map(|envelope| match envelope.event() {
+        let events = self.command(Input::Send(send)).await?;
+        let accepted = events.iter().find_map(|envelope| match envelope.event() {
             Some(Event::InputAccepted(accepted)) if accepted.input_id == input_id => Some((envelope.seq, accepted.disposition)),
             _ => None,
         });
@@ -87,6 +97,14 @@ impl Actor {
         let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
         let turn = turn.or(self.state.turn.as_ref().filter(|_| steered)).map(|turn| turn.id.clone());
         Ok(Sent { input_id, seq, disposition, turn })
+    }
+
+    /// Reads the project's file again: a session that lives is only ever narrowed by it.
+    fn refresh_project(&mut self) -> Result<(), Refused> {
+        let now = self.deps.projects.load(Path::new(&self.state.root));
+        let now = now.map_err(|error| Refused::Busy(error.told()))?;
+        self.project = self.project.narrowed_by(now);
+        Ok(())
     }
 
     /// The recorded answer to an input that is known already.
@@ -126,19 +144,52 @@ impl Actor {
                 .with("choices", &recorded.choices);
             return Err(Refused::Busy(error));
         }
+        let edited = request.edited.map(Box::new);
+        let changed = edited.as_ref().map(|edited| edited.inspected.facts.clone());
         let (id, decision) = (request.id.clone(), request.decision);
         let answer = Answer {
             approval: request.id,
             decision,
             feedback: request.feedback,
             request: recorded,
+            edited,
             by: request.by,
         };
         let events = self.command(Input::Answer(Box::new(answer))).await?;
-        let resolved = |event: &Event| matches!(event, Event::ApprovalResolved(resolved) if resolved.approval == id);
-        let seq = events.iter().find(|envelope| envelope.event().as_ref().is_some_and(resolved)).map(|envelope| envelope.seq);
+        let resolved = |envelope: &Arc<Envelope>| match envelope.event() {
+            Some(Event::ApprovalResolved(resolved)) if resolved.approval == id => Some((envelope.seq, resolved.decision)),
+            _ => None,
+        };
         let session = self.session.clone();
-        Ok(Answered { session, decision: decision.into(), seq: seq.unwrap_or(self.state.seq), id })
+        match (events.iter().find_map(resolved), changed) {
+            (Some((seq, decision)), _) => Ok(Answered { session, decision, seq, id }),
+            (None, None) => Ok(Answered { session, decision: decision.into(), seq: self.state.seq, id }),
+            (None, Some(facts)) => Err(Refused::Busy(self.edit_refused(&facts))),
+        }
+    }
+
+    /// Why a call as a person changed it may not run.
+    fn edit_refused(&self, facts: &Facts) -> RpcError {
+        let set = self.rules();
+        let grants = &self.state.grants;
+        let policy = Policy { mode: self.state.mode(), rules: &set.rules, grants, builtin_allow: set.builtin_allow };
+        let verdict = policy::judge(facts, &policy);
+        RpcError::new(ErrorKind::EditRefused, format!("the changed call may not run: {}", verdict.reason))
+            .hint("the request still waits: answer it as it is, or change it otherwise")
+            .with("verdict", verdict.decision)
+    }
+
+    /// The call an approval is about.
+    fn look(&mut self, approval: &ApprovalId) -> Result<Asked, Refused> {
+        let resolved = || Refused::Busy(RpcError::new(ErrorKind::AlreadyResolved, format!("approval {approval} is settled already")));
+        let (request, _) = self.details.approvals.get(approval).ok_or_else(resolved)?;
+        let call = request.call.as_ref().and_then(|call| self.details.calls.get(call)).cloned();
+        let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
+        let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
+            return Err(Refused::Busy(RpcError::new(ErrorKind::InvalidParams, "the request is about no call that could be changed")));
+        };
+        let place = self.place().map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
+        Ok(Asked { tool, place, arguments: call.arguments, redactor: self.deps.redactor.clone() })
     }
 
     /// A client's environment is taken over between turns.
@@ -147,17 +198,26 @@ impl Actor {
         if environment == self.environment || self.state.turn.is_some() {
             return Next::Go;
         }
-        let next = self.settle(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await;
-        self.environment = environment;
-        self.place = None;
-        next
+        match self.commit(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await {
+            Ok(_) => {
+                self.environment = environment;
+                self.place = None;
+                Next::Go
+            }
+            Err(Refused::Busy(_)) => Next::Go,
+            Err(Refused::Broken(_)) => Next::End,
+        }
     }
 
     /// A turn of an earlier life goes on, once somebody acts on the session.
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
-            self.commit(Input::Restarted, Patience::Effect).await?;
             self.parked = Parked::No;
+            if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {
+                self.parked = Parked::Yes;
+                return Err(refused);
+            }
+            self.publish();
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 use super::Actor;
 use crate::context::assemble::Audience;
 use crate::session::details::Parked;
+use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
-use crate::session::effect::tool::ToolCall;
+use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
@@ -30,6 +31,7 @@ impl Actor {
             match &effect {
                 Effect::Model(_) => self.start_model(effect, feed),
                 Effect::Tool(_) => self.start_tool(effect, feed),
+                Effect::Job(_) => self.start_job(effect, feed),
             }
         }
         debug_assert_eq!(self.runner.running(), wanted.into_keys().collect(), "what runs is what is wanted");
@@ -62,6 +64,7 @@ impl Actor {
         let Effect::Tool(call) = &effect else { return };
         let Some(mut requested) = self.details.calls.get(call).cloned() else { return };
         let approved = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.approval.is_some());
+        let edited = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.edited.is_some());
         if !approved {
             // Nobody saw the contents, so an earlier call of the same reply may change them.
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
@@ -73,14 +76,22 @@ impl Actor {
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
         let redactor = self.deps.redactor.clone();
         let shown = Arc::clone(&feed);
+        let arguments = if edited { Arguments::Persons } else { Arguments::Models };
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, tool, place, guard, confinement, stop, log, session, feed: shown, redactor };
+            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown, redactor };
             End::Tool(Box::new(call.run().await))
         });
     }
 
+    fn start_job(&mut self, effect: Effect, feed: Arc<Feed>) {
+        let Effect::Job(job) = &effect else { return };
+        let (log, session, shown) = (self.deps.log.clone(), self.key, Arc::clone(&feed));
+        let run = JobRun { job: job.clone(), jobs: self.jobs.clone(), log, session, feed: shown, redactor: self.deps.redactor.clone() };
+        self.runner.start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
+    }
+
     /// Where calls happen, opened when it is first needed.
-    fn place(&mut self) -> Result<Place, String> {
+    pub(super) fn place(&mut self) -> Result<Place, String> {
         if let Some(place) = &self.place {
             return Ok(place.clone());
         }
@@ -96,7 +107,7 @@ impl Actor {
         for (path, hash) in &self.state.read_files {
             read.insert(path, hash);
         }
-        let place = Place { target, read };
+        let place = Place { target, read, jobs: self.jobs.clone() };
         self.place = Some(place.clone());
         Ok(place)
     }
@@ -107,5 +118,5 @@ fn impersonal(place: Place) -> Result<Place, String> {
     let mut environment = place.target.environment().clone();
     environment.retain(|name, _| !is_personal(name));
     let target = place.target.with_environment(environment).map_err(|error| error.to_string())?;
-    Ok(Place { target, read: place.read })
+    Ok(Place { target, ..place })
 }

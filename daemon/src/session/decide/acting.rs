@@ -1,27 +1,17 @@
 //! Calls run or wait: answers, ends, and what may start next.
 
 use super::Plan;
-use crate::session::input::{Answer, ToolEnd, grant_of};
+use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
-use crate::tool::Outcome;
+use crate::session::effect::job::outcome;
 use protocol::event::{
-    ApprovalResolved, Choice, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested, TurnOutcome,
+    ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
+    TurnOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Mode, Stop, UnattendedPolicy};
 
 impl Plan<'_> {
-    pub(super) fn answer(&mut self, answer: Answer) {
-        if !self.state.pending().any(|(pending, _)| pending.id == answer.approval) {
-            return;
-        }
-        let grant = (answer.decision == Choice::Session).then(|| grant_of(&answer.request)).flatten();
-        let grant = grant.and_then(|grant| serde_json::to_value(grant).ok());
-        let stays = answer.request.call.is_none() && answer.decision == Choice::Deny;
-        self.resolve(answer.approval, answer.request.call, answer.decision.into(), answer.feedback, grant, answer.by);
-        if stays { self.end_at_step_limit() } else { self.advance() }
-    }
-
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         approval: ApprovalId,
         call: Option<CallId>,
@@ -42,17 +32,27 @@ impl Plan<'_> {
             };
             self.refusals.insert(call.clone(), (outcome, text));
         }
-        self.emit(ApprovalResolved { approval, call, decision, feedback, grant, by });
+        self.emit(ApprovalResolved {
+            approval,
+            call,
+            decision,
+            feedback,
+            grant,
+            arguments: None,
+            digest: None,
+            action: None,
+            by,
+        });
     }
 
-    /// Settles every approval that waits. Those a rule asked for stay with `Which::Unruled`.
+    /// Settles every approval that waits. Those that are asked in every mode stay with `Which::Yielding`.
     fn resolve_pending(&mut self, which: Which, decision: Resolution, by: &By) {
-        let by_rule = |turn: &Turn, call: Option<&CallId>| call.and_then(|id| turn.call(id)).is_some_and(|call| call.by_rule);
         let Some(turn) = self.state.turn.clone() else { return };
+        let firm = |call: Option<&CallId>| call.and_then(|id| turn.call(id)).is_none_or(|call| call.firm);
         let pending: Vec<_> = self
             .state
             .pending()
-            .filter(|(_, call)| which == Which::All || !(by_rule(&turn, *call) || call.is_none()))
+            .filter(|(_, call)| which == Which::All || !firm(*call))
             .map(|(pending, call)| (pending.id.clone(), call.cloned()))
             .collect();
         for (approval, call) in pending {
@@ -68,7 +68,7 @@ impl Plan<'_> {
             Mode::Ask | Mode::Edits => return,
         });
         let decision = if mode == Mode::All { Resolution::Once } else { Resolution::Deny };
-        self.resolve_pending(Which::Unruled, decision, &rule);
+        self.resolve_pending(Which::Yielding, decision, &rule);
     }
 
     pub(super) fn unattended(&mut self) {
@@ -99,13 +99,7 @@ impl Plan<'_> {
         }
         self.emit(ToolCompleted {
             call: end.call,
-            outcome: match end.outcome {
-                Outcome::Ok => ToolOutcome::Ok,
-                Outcome::Error => ToolOutcome::Error,
-                Outcome::NotRun => ToolOutcome::NotRun,
-                Outcome::TimedOut => ToolOutcome::TimedOut,
-                Outcome::Stopped => ToolOutcome::Stopped,
-            },
+            outcome: outcome(end.outcome),
             output: end.output,
             images: end.images,
             blob: end.blob,
@@ -152,7 +146,7 @@ impl Plan<'_> {
         self.start_step(step + 1, 1);
     }
 
-    fn end_at_step_limit(&mut self) {
+    pub(super) fn end_at_step_limit(&mut self) {
         let steps = self.state.turn.as_ref().map_or(0, |turn| turn.step);
         let reason = Reason {
             kind: "step_limit".to_owned(),
@@ -197,8 +191,8 @@ impl Plan<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     All,
-    /// Those no rule asked for.
-    Unruled,
+    /// Those that a mode may answer.
+    Yielding,
 }
 
 /// The end of a call that did not run, or whose end nobody saw.

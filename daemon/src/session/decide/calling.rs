@@ -1,11 +1,12 @@
 //! A model call runs or waits to be tried again: its reply, its failure, its interruption.
 
 use super::Plan;
-use crate::policy::{self, Policy, grant_for};
+use super::asking::{Question, choices};
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
+use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Choice, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
+    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
     ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
 use protocol::{ApprovalId, By, CallId, ItemId};
@@ -16,6 +17,9 @@ const FIRST_PAUSE_MS: u64 = 1_000;
 /// The longest pause of our own choosing, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 30_000;
 
+/// Most that is added to a wait the provider asks for, so that sessions it told the same do not come back all at once, in milliseconds.
+const SPREAD_MS: u64 = 5_000;
+
 /// All pauses of one step together, in milliseconds.
 const RETRYING_MS: u64 = 120_000;
 
@@ -25,9 +29,12 @@ const MAX_LIVES: u32 = 3;
 /// Calls one reply may ask for; more are refused.
 const MAX_CALLS: usize = 64;
 
+/// How long a turn from an earlier life waits each time for a client that brings the key it began with, in milliseconds.
+const CHOICE_PAUSE_MS: u64 = 5_000;
+
 impl Plan<'_> {
     fn expects(&self, key: &ModelKey) -> bool {
-        let calling = crate::session::state::Stage::Calling { retry_at: None };
+        let calling = Stage::Calling { retry_at: None };
         self.state.turn.as_ref().is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
     }
 
@@ -91,15 +98,7 @@ impl Plan<'_> {
             Ok(inspected) => (Some(inspected), None),
             Err(error) => (None, Some(error)),
         };
-        let judged = inspected.as_ref().map(|inspected| {
-            let policy = Policy {
-                mode: self.state.mode(),
-                rules: self.context.rules,
-                grants: &self.state.grants,
-                builtin_allow: self.context.builtin_allow,
-            };
-            policy::judge(&inspected.facts, &policy)
-        });
+        let judged = inspected.as_ref().map(|inspected| self.judge(&inspected.facts));
         let mut action = inspected.as_ref().map(|inspected| inspected.action.clone()).unwrap_or_default();
         let verdict = match judged {
             Some(judged) => {
@@ -116,19 +115,15 @@ impl Plan<'_> {
         }
         let digest = inspected.as_ref().map(|inspected| inspected.digest.clone());
         let request = inspected.as_ref().filter(|_| verdict.decision == Decision::Ask).map(|inspected| {
-            let grant = grant_for(&inspected.facts);
-            ApprovalRequested {
-                approval: ApprovalId((self.context.new_id)()),
-                call: Some(id.clone()),
+            self.request(Question {
+                call: id.clone(),
                 turn: key.turn.clone(),
-                digest: inspected.digest.clone(),
-                tool: Some(call.tool.clone()),
+                tool: call.tool.clone(),
+                facts: &inspected.facts,
                 action: action.clone(),
-                reason: verdict.reason.clone(),
-                choices: choices(grant.is_some()),
-                rule: grant.as_ref().map(ToString::to_string),
-                grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
-            }
+                digest: inspected.digest.clone(),
+                verdict: &verdict,
+            })
         });
         let requested = ToolRequested {
             call: id,
@@ -162,7 +157,9 @@ impl Plan<'_> {
             reason: format!("the turn has taken {} steps; go on?", turn.step),
             choices: choices(false),
             rule: None,
+            firm: true,
             grant: None,
+            always: None,
         };
         self.emit(request);
     }
@@ -193,10 +190,36 @@ impl Plan<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 30 s")]
         let own = (doubled as f64 * (0.5 + self.context.jitter / 2.0)) as u64;
         let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
-        let pause = own.max(asked);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 5 s")]
+        let spread = ((asked / 10).min(SPREAD_MS) as f64 * self.context.jitter) as u64;
+        let pause = own.max(asked.saturating_add(spread));
         let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
         let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
         (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
+    }
+
+    /// Why a turn from an earlier life cannot go on as it was: the model chosen for it is not there any more, since keys live in memory
+    /// alone. Another one must not go on with it unasked.
+    pub(super) fn lost_choice(&self) -> Option<Reason> {
+        let (was, now) = (self.state.announced.as_ref()?, self.context.announce.as_ref()?);
+        let resumed = self.state.turn.as_ref().is_some_and(|turn| turn.lives > 0);
+        (resumed && was != now).then(|| Reason {
+            kind: "model_gone".to_owned(),
+            message: format!("the turn began {was}, which is not there since the daemon was started again"),
+            hint: Some("run any agentctl command where that key is set; to go on with another model, send it again".to_owned()),
+        })
+    }
+
+    /// Waits for the model the turn began with, as often as a failed call is tried again.
+    pub(super) fn wait_for_choice(&mut self, error: Reason) {
+        let Some(turn) = &self.state.turn else { return };
+        let tried = turn.failures < self.context.retries;
+        let retry_at = tried.then(|| self.context.at.plus_ms(CHOICE_PAUSE_MS));
+        let (turn, step, attempt) = (turn.id.clone(), turn.step, turn.attempt);
+        self.emit(StepFailed { turn, step, attempt, error: error.clone(), retry_at, usage: None });
+        if retry_at.is_none() {
+            self.end(TurnOutcome::Failed, Some(error));
+        }
     }
 
     pub(super) fn retry(&mut self) {
@@ -227,7 +250,7 @@ impl Plan<'_> {
         self.emit(TurnResumed { turn, lives: lives + 1, reason: "restart".to_owned() });
         self.lose_running();
         let Some(turn) = &self.state.turn else { return };
-        if !matches!(turn.stage, crate::session::state::Stage::Calling { .. }) {
+        if !matches!(turn.stage, Stage::Calling { .. }) {
             return self.advance();
         }
         if lives >= MAX_LIVES {
@@ -235,11 +258,10 @@ impl Plan<'_> {
             let hint = Some("look at the daemon's log, then send the input again".to_owned());
             return self.end(TurnOutcome::Failed, Some(Reason { kind: "gave_up".to_owned(), message, hint }));
         }
-        let (step, attempt) = (turn.step, turn.attempt);
-        self.start_step(step, attempt + 1);
+        // In back-off the next try comes by itself.
+        if turn.stage == (Stage::Calling { retry_at: None }) {
+            let (step, attempt) = (turn.step, turn.attempt);
+            self.start_step(step, attempt + 1);
+        }
     }
-}
-
-fn choices(session: bool) -> Vec<Choice> {
-    if session { vec![Choice::Once, Choice::Session, Choice::Deny] } else { vec![Choice::Once, Choice::Deny] }
 }

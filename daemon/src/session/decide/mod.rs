@@ -4,7 +4,9 @@
 //! before.
 
 mod acting;
+mod asking;
 mod calling;
+mod jobs;
 pub(super) mod room;
 mod stopping;
 
@@ -58,6 +60,7 @@ impl Plan<'_> {
     }
 
     fn decide(&mut self, input: Input) {
+        self.end_timed_mode();
         match input {
             Input::Send(send) => self.accept(send),
             Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
@@ -78,9 +81,18 @@ impl Plan<'_> {
             Input::ModelReplied(replied) => self.replied(*replied),
             Input::ModelFailed(failed) => self.failed(*failed),
             Input::ToolEnded(end) => self.tool_ended(*end),
+            Input::JobEnded(end) => self.job_ended(*end),
             Input::Deadline => self.deadline(),
             Input::Unattended => self.unattended(),
             Input::Restarted => self.restarted(),
+        }
+    }
+
+    /// A timed mode that is over gives way before anything is decided in it.
+    fn end_timed_mode(&mut self) {
+        if self.state.settings.mode_until.is_some_and(|until| until <= self.context.at) {
+            let mode = self.state.settings.mode_after.unwrap_or_default();
+            self.emit(SessionChanged { mode: Some(mode), ..unchanged(By::daemon("the time of the mode is over")) });
         }
     }
 
@@ -111,6 +123,7 @@ impl Plan<'_> {
             urgent,
             unattended: send.unattended,
             mode: send.mode,
+            mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
@@ -154,6 +167,8 @@ impl Plan<'_> {
                 Due::Retry => self.retry(),
                 Due::Turn => self.interrupt(TurnOutcome::TimedOut, By::daemon("the turn's time is over")),
                 Due::Stop => self.give_up_running(),
+                // It has ended already, before anything else was decided.
+                Due::Mode => {}
             },
             _ => {}
         }
@@ -170,9 +185,9 @@ impl Plan<'_> {
     }
 
     fn restarted(&mut self) {
+        self.lose_jobs();
         match self.state.turn.as_ref().map(|turn| turn.stage) {
             None => self.start_next(),
-            Some(Stage::Calling { retry_at: Some(_) }) => {}
             Some(_) => self.resume(),
         }
     }
@@ -228,12 +243,12 @@ impl Plan<'_> {
             turn: turn.clone(),
             unattended: terms.unattended.unwrap_or(self.state.settings.unattended),
             mode: terms.mode,
+            mode_until: terms.mode_until,
             timeout_ms: terms.timeout_ms,
             interactive: terms.interactive,
             by: terms.by,
         });
         self.deliver(input_id, &turn);
-        self.announce_model();
         self.start_step(1, 1);
     }
 
@@ -242,17 +257,29 @@ impl Plan<'_> {
         self.emit(InputDelivered { input_id, turn: turn.clone(), item });
     }
 
+    /// Says where content goes whenever nobody named the model and it is another than was said last.
     fn announce_model(&mut self) {
         let text = self.context.announce.clone().filter(|text| self.state.announced.as_ref() != Some(text));
         if let Some(text) = text {
             self.emit(NoticeAdded { code: "model_choice".to_owned(), level: NoticeLevel::Info, text });
         }
+        let text = self.context.project_notice.clone().filter(|text| self.state.project_notice.as_ref() != Some(text));
+        if let Some(text) = text {
+            self.emit(NoticeAdded { code: "project_config".to_owned(), level: NoticeLevel::Warning, text });
+        }
     }
 
     fn start_step(&mut self, step: u32, attempt: u32) {
+        let lost = self.lost_choice();
+        if lost.is_none() {
+            self.announce_model();
+        }
         if let Some(turn) = self.state.turn.as_ref().map(|turn| turn.id.clone()) {
             let model = self.state.settings.model.clone();
             self.emit(StepStarted { turn, step, attempt, model });
+        }
+        if let Some(reason) = lost {
+            self.wait_for_choice(reason);
         }
     }
 }
@@ -264,6 +291,7 @@ fn unchanged(by: By) -> SessionChanged {
         title: None,
         model: None,
         mode: None,
+        mode_until: None,
         unattended: None,
         archived: None,
         limits: None,

@@ -160,27 +160,8 @@ impl ModelCall {
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
-        let inspected = tool.inspect(arguments, place).await.map_err(|error| self.clean(error.to_string()))?;
-        // For a command the path is where it starts, which is told with the session already.
-        let path = inspected.action.path.filter(|_| inspected.action.command.is_none());
-        Ok(Inspected {
-            facts: inspected.facts,
-            action: protocol::event::Action {
-                command: inspected.action.command,
-                parts: Vec::new(),
-                diff: inspected.action.diff.map(|diff| self.clean(diff)),
-                path,
-                host: inspected.action.host,
-                url: inspected.action.url,
-            },
-            digest: inspected.digest,
-            writes: inspected.writes,
-        })
-    }
-
-    /// What a look at files found, without keys.
-    fn clean(&self, found: String) -> String {
-        self.redactor.clean(&found).into_owned()
+        let inspected = tool.inspect(arguments, place).await.map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
+        Ok(Inspected::recorded(inspected, &self.redactor))
     }
 }
 

@@ -13,9 +13,21 @@ use protocol::{CallId, ItemId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// Longest changed arguments, in bytes, that are told to the model with the result.
+const TOLD_ARGUMENTS: usize = 2_000;
+
+/// Whose arguments a call runs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    Models,
+    /// A person changed them when they allowed the call.
+    Persons,
+}
+
 /// All a tool call needs.
 pub(crate) struct ToolCall {
     pub(crate) requested: ToolRequested,
+    pub(crate) arguments: Arguments,
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) place: Result<Place, String>,
     pub(crate) guard: GuardPlan,
@@ -30,7 +42,7 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, tool, place, guard, confinement, stop, log, session, feed, redactor } = self;
+        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed, redactor } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
@@ -38,9 +50,12 @@ impl ToolCall {
             (_, Err(gone)) => return end(call, Ended::new(Outcome::NotRun, gone), None),
         };
         feed.open(ItemId(call.0.clone()), 0, OpenType::Call, Stream::Output, Some(requested.tool.clone()));
-        let output = Box::new(FeedOutput { feed, redacted: redactor.stream() });
+        let output = Box::new(FeedOutput::new(feed, &redactor));
         let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
         let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
+        if arguments == Arguments::Persons {
+            ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
+        }
         redact(&mut ended, &redactor);
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
@@ -66,8 +81,17 @@ fn redact(ended: &mut Ended, redactor: &Redactor) {
     }
 }
 
+/// What the model is told of arguments it did not give.
+fn changed(arguments: &serde_json::Value) -> String {
+    let text = arguments.to_string();
+    if text.len() > TOLD_ARGUMENTS {
+        return "The user changed the arguments of this call before it ran.".to_owned();
+    }
+    format!("The user changed the arguments of this call before it ran. It ran with: {text}")
+}
+
 /// Stores a whole output. One that cannot be stored is left out: the model's part of it is in the event.
-async fn store(log: &EventLog, session: SessionKey, whole: Vec<u8>, cut: u64) -> Option<BlobRef> {
+pub(super) async fn store(log: &EventLog, session: SessionKey, whole: Vec<u8>, cut: u64) -> Option<BlobRef> {
     let bytes = whole.len() as u64;
     match log.put_blob(session, whole).await {
         Ok(hash) => Some(BlobRef { hash: hash.to_string(), bytes, cut }),
@@ -94,28 +118,29 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
     }
 }
 
-struct FeedOutput {
+/// Shows output as stream 0 of a feed.
+pub(super) struct FeedOutput {
     feed: Arc<Feed>,
     redacted: RedactedStream,
 }
 
 impl FeedOutput {
-    fn show(&self, text: String) -> String {
-        if !text.is_empty() {
-            self.feed.push(0, &text);
-        }
-        text
+    pub(super) fn new(feed: Arc<Feed>, redactor: &Redactor) -> Self {
+        Self { feed, redacted: redactor.stream() }
     }
 }
 
 impl OutputSink for FeedOutput {
     fn push(&mut self, text: &str) -> String {
         let text = self.redacted.push(text);
-        self.show(text)
+        if !text.is_empty() {
+            self.feed.push(0, &text);
+        }
+        text
     }
 
     fn finish(&mut self) -> String {
-        let text = self.redacted.finish();
-        self.show(text)
+        // Not shown: the recorded end has it, and a command that goes on in the background may complete a key with what comes next.
+        self.redacted.finish()
     }
 }

@@ -92,7 +92,7 @@ fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
     let (file, dir) = (state.join("file"), state.join("dir"));
     std::fs::write(&file, "")?;
     std::fs::create_dir(&dir)?;
-    let closed = || std::fs::Permissions::from_mode(0);
+    let closed = || std::fs::Permissions::from_mode(0o0);
     std::fs::set_permissions(&file, closed())?;
     std::fs::set_permissions(&dir, closed())?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);

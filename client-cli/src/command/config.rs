@@ -1,0 +1,80 @@
+//! `agentctl config`: the values in force and where each comes from; the file itself, changed by hand or by value.
+
+use crate::editor;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::invocation::Invocation;
+use crate::table;
+use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
+use protocol::method::{ConfigGet, ConfigSet};
+use std::path::Path;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print each value in force here and where it comes from
+    Show {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the path of your configuration file
+    Path,
+    /// Open the file in your editor and check what you left
+    Edit,
+    /// Set one value, such as `agentctl config set session.mode edits`
+    Set { key: String, value: String },
+}
+
+pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
+    match arguments.action {
+        Action::Show { json } => {
+            let view = get(invocation, Some(invocation.cwd())).await?;
+            if json { invocation.output.json(&view)? } else { print(invocation, &view)? }
+        }
+        Action::Path => {
+            let file = protocol::place::config_file()?;
+            invocation.output.line(&file.display().to_string())?;
+        }
+        Action::Edit => {
+            let view = get(invocation, None).await?;
+            editor::open(Path::new(&view.file))?;
+            tell(invocation, &get(invocation, None).await?)?;
+        }
+        Action::Set { key, value } => {
+            let mut client = invocation.connect().await?;
+            let view = client.call::<ConfigSet>(&ConfigSetParams { key, value }).await?;
+            tell(invocation, &view)?;
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+async fn get(invocation: &Invocation, cwd: Option<String>) -> Result<ConfigView, Failure> {
+    let mut client = invocation.connect().await?;
+    Ok(client.call::<ConfigGet>(&ConfigGetParams { cwd }).await?)
+}
+
+fn print(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {
+    let output = &invocation.output;
+    let text = |text: &str| output.inline(text).into_owned();
+    let rows = view.settings.iter().map(|setting| vec![text(&setting.key), text(&setting.value), text(&setting.from)]);
+    table::print(output, &["KEY", "VALUE", "FROM"], &rows.collect::<Vec<_>>())?;
+    tell(invocation, view)
+}
+
+/// What is wrong with the file, or that it counts only later.
+fn tell(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {
+    if let Some(fault) = &view.fault {
+        return Err(Failure::error(fault.clone()));
+    }
+    if view.changed {
+        invocation.output.tell("the file has changed since the daemon read it\nhint: it counts once the daemon starts again: agentctl daemon restart");
+    }
+    Ok(())
+}

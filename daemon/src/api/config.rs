@@ -1,0 +1,45 @@
+//! `config.*`: the values in force with their origin, and changes of the user's file.
+
+use super::Api;
+use super::client::Client;
+use crate::config::{self, Config};
+use crate::target::project_root;
+use protocol::RpcError;
+use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: ConfigGetParams) -> Result<ConfigView, RpcError> {
+    view(&api, params.cwd.as_deref())
+}
+
+pub(super) async fn set(api: Arc<Api>, _: Arc<Client>, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
+    config::shown::set(&user(&api).path, &params.key, &params.value).map_err(|error| error.told())?;
+    view(&api, None)
+}
+
+fn user(api: &Api) -> &Config {
+    api.registry.deps().projects.user()
+}
+
+fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
+    let deps = api.registry.deps();
+    let user = user(api);
+    let root = cwd.map(|cwd| project_root(Path::new(cwd)));
+    let project = match &root {
+        Some(root) => Some((config::project::path(root), deps.projects.load(root).map_err(|error| error.told())?)),
+        None => None,
+    };
+    let now = config::load(&user.path);
+    Ok(ConfigView {
+        file: user.path.display().to_string(),
+        rules_file: deps.rules.path().display().to_string(),
+        project_file: project
+            .as_ref()
+            .filter(|(_, project)| project.hash.is_some())
+            .map(|(file, _)| file.display().to_string()),
+        settings: config::shown::settings(user, project.as_ref().map(|(file, project)| (file.as_path(), project))),
+        changed: now.as_ref().map_or(true, |now| now.written != user.written),
+        fault: now.err().map(|error| error.to_string()),
+    })
+}

@@ -1,0 +1,135 @@
+//! Asking a person, and what the answer makes of the call: it runs as it is, it runs as the person changed it, or the changed call
+//! is asked about anew.
+
+use super::Plan;
+use crate::policy::{self, Decision, Facts, Policy, grant_for};
+use crate::session::input::{Answer, Edited, Reach, grant_of};
+use protocol::event::{Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, Verdict};
+use protocol::{ApprovalId, CallId, Mode, TurnId};
+
+/// What a person is asked about.
+pub(super) struct Question<'a> {
+    pub(super) call: CallId,
+    pub(super) turn: TurnId,
+    pub(super) tool: String,
+    pub(super) facts: &'a Facts,
+    pub(super) action: Action,
+    pub(super) digest: String,
+    pub(super) verdict: &'a Verdict,
+}
+
+impl Plan<'_> {
+    /// Judges a call as the session stands.
+    pub(super) fn judge(&self, facts: &Facts) -> policy::Verdict {
+        self.judge_in(self.state.mode_at(self.context.at), facts)
+    }
+
+    fn judge_in(&self, mode: Mode, facts: &Facts) -> policy::Verdict {
+        let policy = Policy {
+            mode,
+            rules: self.context.rules,
+            grants: &self.state.grants,
+            builtin_allow: self.context.builtin_allow,
+        };
+        policy::judge(facts, &policy)
+    }
+
+    /// The request that puts the question.
+    pub(super) fn request(&self, question: Question<'_>) -> ApprovalRequested {
+        let Question { call, turn, tool, facts, action, digest, verdict } = question;
+        // An ask rule speaks before every allowance, so none would spare the next question.
+        let grant = grant_for(facts).filter(|_| verdict.rule.is_none());
+        let always = grant.as_ref().map(|grant| grant.to_rule(self.state.root.as_ref()).to_string());
+        ApprovalRequested {
+            approval: ApprovalId((self.context.new_id)()),
+            call: Some(call),
+            turn,
+            digest,
+            tool: Some(tool),
+            action,
+            reason: verdict.reason.clone(),
+            choices: choices(grant.is_some()),
+            rule: grant.as_ref().map(ToString::to_string),
+            firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
+            grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
+            always,
+        }
+    }
+
+    pub(super) fn answer(&mut self, answer: Answer) {
+        if !self.state.pending().any(|(pending, _)| pending.id == answer.approval) {
+            return;
+        }
+        let Answer { approval, decision, feedback, request, edited, by } = answer;
+        if let (Some(edited), Some(call)) = (edited, &request.call) {
+            let call = call.clone();
+            return self.answer_edited(approval, call, decision, request, *edited, by);
+        }
+        let keeps = matches!(decision, Choice::Session | Choice::Always);
+        let grant = keeps.then(|| grant_of(&request)).flatten();
+        let grant = grant.and_then(|grant| serde_json::to_value(grant).ok());
+        let stays = request.call.is_none() && decision == Choice::Deny;
+        self.resolve(approval, request.call, decision.into(), feedback, grant, by);
+        if stays { self.end_at_step_limit() } else { self.advance() }
+    }
+
+    /// The person's own version of a call: what they typed needs no second consent, what goes beyond what they were shown does.
+    /// One that is denied or blocked changes nothing; who answered is told why.
+    fn answer_edited(
+        &mut self,
+        approval: ApprovalId,
+        call: CallId,
+        decision: Choice,
+        request: ApprovalRequested,
+        edited: Edited,
+        by: protocol::By,
+    ) {
+        let Edited { arguments, inspected, reach } = edited;
+        let judged = self.judge(&inspected.facts);
+        let asks_again = judged.decision == Decision::Ask && (reach == Reach::Beyond || judged.rule.is_some());
+        let mut action = inspected.action;
+        action.parts.clone_from(&judged.parts);
+        let (resolution, grant) = match judged.decision {
+            Decision::Deny | Decision::Blocked => return,
+            _ if asks_again => (Resolution::Edited, None),
+            _ if matches!(decision, Choice::Session | Choice::Always) => (decision.into(), grant_for(&inspected.facts)),
+            _ => (decision.into(), None),
+        };
+        self.emit(ApprovalResolved {
+            approval,
+            call: Some(call.clone()),
+            decision: resolution,
+            feedback: None,
+            grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
+            arguments: Some(arguments),
+            digest: Some(inspected.digest.clone()),
+            action: Some(action.clone()),
+            by,
+        });
+        if asks_again {
+            let verdict = Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only: judged.read_only };
+            let question = Question {
+                call,
+                turn: request.turn,
+                tool: request.tool.unwrap_or_default(),
+                facts: &inspected.facts,
+                action,
+                digest: inspected.digest,
+                verdict: &verdict,
+            };
+            let request = self.request(question);
+            self.emit(request);
+        }
+        self.advance();
+    }
+}
+
+/// What may be answered: with an allowance to be had, also for longer than this once.
+pub(super) fn choices(allowance: bool) -> Vec<Choice> {
+    let mut choices = vec![Choice::Once];
+    if allowance {
+        choices.extend([Choice::Session, Choice::Always]);
+    }
+    choices.push(Choice::Deny);
+    choices
+}
