@@ -17,6 +17,7 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
+use auth::Redactor;
 use api::{Api, Drain, SessionDefaults};
 use config::Config;
 use protocol::Time;
@@ -36,11 +37,12 @@ const IDLE_CHECK: Duration = Duration::from_secs(10);
 /// Time the commands of an earlier life get to be gone.
 const GUARDS_WAIT: Duration = Duration::from_secs(5);
 
-/// Lives as the one daemon of its state directory until it is told to stop. Calls `ready` once clients can connect.
+/// Lives as the one daemon of its state directory until it is told to stop. Calls `ready` once clients can connect. `redactor`
+/// learns every key that is held.
 ///
 /// # Errors
 /// A database that cannot be opened, a socket that cannot be made.
-pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(), StartError> {
+pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl FnOnce()) -> Result<(), StartError> {
     outlive_full_files();
     let (log, log_join) = log::EventLog::open(&claim.state_dir)?;
     if let Err(remain) = target::wait_for_guards(&claim.state_dir, GUARDS_WAIT) {
@@ -54,7 +56,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     }
     let own = std::env::vars().collect();
     let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
-    let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands)));
+    let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands), redactor.clone()));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
     let tools = tools(&config)?;
@@ -68,6 +70,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
         rules: Arc::new(config::RuleBook::open(&config.path)?),
         guard,
+        redactor,
         answerers: Arc::clone(&answerers),
         tuning: tuning(&config),
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),

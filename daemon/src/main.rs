@@ -52,11 +52,12 @@ fn run(detached: bool) -> Result<(), StartError> {
     target::harden_daemon().map_err(own("cannot protect this process"))?;
     let claim = startup::claim()?;
     let config = config::load(&protocol::place::config_file()?)?;
-    let _logging = startup::start_logging(claim.state_dir())?;
+    let redactor = daemon::auth::Redactor::default();
+    let _logging = startup::start_logging(claim.state_dir(), redactor.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(own("cannot start the runtime"))?;
-    runtime.block_on(daemon::run(config, claim, || if detached { startup::say_ready() }))
+    runtime.block_on(daemon::run(config, claim, redactor, || if detached { startup::say_ready() }))
 }

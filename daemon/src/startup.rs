@@ -1,6 +1,7 @@
 //! Becoming the one daemon of a state directory: the lock, the token, the log file, and detaching from whoever started it.
 
 use crate::api::ListenError;
+use crate::auth::Redactor;
 use crate::log::LogError;
 use protocol::place::{self, LockFile, PlaceError};
 use rustix::fs::{FlockOperation, flock};
@@ -132,11 +133,11 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     std::fs::rename(&temporary, path)
 }
 
-/// Logs to a file a day in the state directory, the newest seven kept.
+/// Logs to a file a day in the state directory, the newest seven kept, without what `redactor` knows.
 ///
 /// # Errors
 /// When the directory cannot be made or written.
-pub fn start_logging(state_dir: &Path) -> Result<tracing_appender::non_blocking::WorkerGuard, StartError> {
+pub fn start_logging(state_dir: &Path, redactor: Redactor) -> Result<tracing_appender::non_blocking::WorkerGuard, StartError> {
     use tracing_subscriber::EnvFilter;
     let directory = state_dir.join("log");
     private_dir(&directory)?;
@@ -152,8 +153,26 @@ pub fn start_logging(state_dir: &Path) -> Result<tracing_appender::non_blocking:
     // What these crates say below `info` can hold headers, and so keys.
     let capped = ["hyper", "hyper_util", "h2", "reqwest", "rustls"].iter().fold(wanted, |filter, target| format!("{filter},{target}=info"));
     let filter = EnvFilter::try_new(capped).unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || RedactedLog { redactor: redactor.clone(), log: writer.clone() }).with_ansi(false).init();
     Ok(guard)
+}
+
+/// A log that no key gets into. Every event is one write.
+struct RedactedLog<W> {
+    redactor: Redactor,
+    log: W,
+}
+
+impl<W: Write> Write for RedactedLog<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        self.log.write_all(self.redactor.clean(&text).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.log.flush()
+    }
 }
 
 /// Starts a daemon that outlives the caller, and waits until clients can connect to it. Well too if one runs already.
@@ -232,5 +251,21 @@ pub fn say_ready() {
     if let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);
         let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_gets_into_the_log_and_an_event_without_one_stays_as_it_is() -> anyhow::Result<()> {
+        let redactor = Redactor::default();
+        redactor.learn("p", ["sk-0123456789"]);
+        let mut log = RedactedLog { redactor, log: Vec::new() };
+        assert_eq!(log.write(b"key=sk-0123456789\n")?, 18);
+        log.write_all(b"nothing\n")?;
+        assert_eq!(String::from_utf8(log.log)?, "key=[redacted: profile p]\nnothing\n");
+        Ok(())
     }
 }

@@ -7,11 +7,12 @@ mod choose;
 mod command;
 mod error;
 mod fetch;
+mod redact;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::Config;
 use crate::config::profile::{KeySource, Profile};
@@ -19,6 +20,7 @@ use crate::config::profile::{KeySource, Profile};
 pub use choose::{Choice, choose};
 pub use command::{GuardedCommands, RunCommand};
 pub use error::AuthError;
+pub use redact::{Redactor, Stream as RedactedStream};
 
 /// Keys that the demo model proposes to set.
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
@@ -34,10 +36,13 @@ const KEY_BYTES: usize = 16 * 1024;
 
 /// The keys the daemon holds and the names it may ask clients for.
 pub struct Keys {
-    /// Only names the user's own configuration gives a meaning: nothing else of a client's environment is ever asked for.
-    asked: BTreeSet<String>,
+    /// Only names the user's own configuration gives a meaning, each with whom it belongs to: nothing else of a client's
+    /// environment is ever asked for.
+    asked: BTreeMap<String, String>,
     held: Mutex<Held>,
     run: Arc<dyn RunCommand>,
+    /// Learns every key as soon as it is held.
+    redactor: Redactor,
 }
 
 #[derive(Default)]
@@ -49,12 +54,16 @@ struct Held {
 }
 
 impl Keys {
-    /// No keys yet. `run` runs the key commands of `config`.
-    pub fn new(config: &Config, run: Arc<dyn RunCommand>) -> Self {
+    /// No keys but those in `config`. `run` runs its key commands; `redactor` learns every key that is ever held.
+    pub fn new(config: &Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
+        for profile in config.models.values() {
+            redactor.learn(&profile.name, written(profile));
+        }
         Self {
             asked: asked(config),
             held: Mutex::default(),
             run,
+            redactor,
         }
     }
 
@@ -66,16 +75,15 @@ impl Keys {
             .offered
             .clone()
             .into_iter()
-            .filter(|(name, _)| asked.contains(name))
+            .filter(|(name, _)| asked.contains_key(name))
             .collect();
         let held = Held {
             offered,
             printed: BTreeMap::new(),
         };
         Self {
-            asked,
             held: Mutex::new(held),
-            run: Arc::clone(&self.run),
+            ..Self::new(config, Arc::clone(&self.run), self.redactor.clone())
         }
     }
 
@@ -85,7 +93,7 @@ impl Keys {
         let held = self.held();
         let has = |name: &str| held.offered.contains_key(name);
         let lacks = |name: &&String| !has(name) || (name.as_str() == BASE_URL_KEY && !has(BASE_URL));
-        self.asked.iter().filter(lacks).cloned().collect()
+        self.asked.keys().filter(lacks).cloned().collect()
     }
 
     /// Takes what one client sends. Names nobody asked for, empty values and overlong ones are left out; a later value
@@ -103,9 +111,11 @@ impl Keys {
             held.offered.remove(BASE_URL);
         }
         for (name, value) in sent {
-            if self.asked.contains(&name) && fetch::is_usable(&value) {
-                held.offered.insert(name, value);
+            let Some(owner) = self.asked.get(&name).filter(|_| fetch::is_usable(&value)) else { continue };
+            if name != BASE_URL {
+                self.redactor.learn(owner, [value.expose_secret()]);
             }
+            held.offered.insert(name, value);
         }
         Ok(())
     }
@@ -115,6 +125,12 @@ impl Keys {
     /// # Errors
     /// The source has no key, or not a usable one.
     pub async fn key(&self, profile: &Profile) -> Result<Option<SecretString>, AuthError> {
+        let key = self.fetched(profile).await?;
+        self.redactor.learn(&profile.name, key.as_ref().map(|key| key.expose_secret()));
+        Ok(key)
+    }
+
+    async fn fetched(&self, profile: &Profile) -> Result<Option<SecretString>, AuthError> {
         match &profile.key {
             KeySource::None => Ok(None),
             KeySource::Env(name) => self.offered(profile, name).map(Some),
@@ -181,13 +197,30 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// Names clients are asked for.
-fn asked(config: &Config) -> BTreeSet<String> {
+/// Names clients are asked for, with the profile or provider whose key each is.
+fn asked(config: &Config) -> BTreeMap<String, String> {
     if config.models.is_empty() {
-        let keys = config.catalog.providers().iter().map(|provider| provider.api_key_env.clone());
-        return keys.chain([BASE_URL, BASE_URL_KEY].map(str::to_owned)).collect();
+        let keys = config.catalog.providers().iter().map(|provider| (provider.api_key_env.clone(), provider.name.clone()));
+        return keys.chain([BASE_URL, BASE_URL_KEY].map(|name| (name.to_owned(), name.to_owned()))).collect();
     }
-    config.key_variables().into_iter().collect()
+    let variable = |profile: &Profile| match &profile.key {
+        KeySource::Env(name) => Some((name.clone(), profile.name.clone())),
+        _ => None,
+    };
+    config.models.values().filter_map(variable).collect()
+}
+
+/// What a profile has of secrets in the configuration itself: its key, and headers that by their name are one.
+fn written(profile: &Profile) -> Vec<&str> {
+    let secret = |name: &str| ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.to_ascii_lowercase().contains(word));
+    let headers = profile.headers.iter().filter(|(name, _)| secret(name)).map(|(_, value)| value);
+    // Without the scheme, such as `Bearer`, that stands before it.
+    let headers = headers.filter_map(|value| value.expose_secret().split_whitespace().last());
+    let key = match &profile.key {
+        KeySource::Literal(key) => Some(key.expose_secret()),
+        _ => None,
+    };
+    key.into_iter().chain(headers).collect()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn config(text: &str) -> anyhow::Result<Config> {
 }
 
 fn keys(config: &Config) -> Keys {
-    Keys::new(config, Arc::new(Script::default()))
+    Keys::new(config, Arc::new(Script::default()), Redactor::default())
 }
 
 fn sent(pairs: &[(&str, &str)]) -> BTreeMap<String, SecretString> {
@@ -161,7 +161,7 @@ wire = 'demo'",
 async fn a_key_command_runs_once_until_its_key_is_forgotten() -> anyhow::Result<()> {
     let config = config("[models.a]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_command = 'print k'")?;
     let script = Arc::new(Script::default());
-    let keys = Keys::new(&config, Arc::clone(&script) as Arc<dyn RunCommand>);
+    let keys = Keys::new(&config, Arc::clone(&script) as Arc<dyn RunCommand>, Redactor::default());
     let profile = choose(&config, &keys, None)?.profile;
     keys.key(&profile).await?;
     keys.key(&profile).await?;
@@ -350,5 +350,26 @@ fn nothing_that_prints_shows_a_key() -> anyhow::Result<()> {
     let keys = keys(&config);
     keys.offer(sent(&[("MINE", "sk-hidden")]))?;
     assert!(!format!("{keys:?} {config:?}").contains("hidden"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_is_taken_out_of_texts_as_soon_as_it_is_held() -> anyhow::Result<()> {
+    let config = config(
+        "default_model = 'written'
+         [models.written]\nwire = 'openai-chat'\nmodel = 'm'\napi_key = 'written-key'\nheaders = { X-Auth = 'Basic header-key', X-Team = 'the-team' }
+         [models.sent]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_env = 'SENT'
+         [models.printed]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_command = 'print printed-key'",
+    )?;
+    let redactor = Redactor::default();
+    let keys = Keys::new(&config, Arc::new(Script::default()), redactor.clone());
+    let text = "written-key header-key the-team sent-key printed-key";
+    let mark = |profile: &str| format!("[redacted: profile {profile}]");
+    assert_eq!(redactor.clean(text), format!("{0} {0} the-team sent-key printed-key", mark("written")));
+    keys.offer(sent(&[("SENT", "sent-key"), ("OTHER", "the-team")]))?;
+    let printed = config.models.get("printed").ok_or_else(|| anyhow::anyhow!("the profile"))?;
+    keys.key(printed).await?;
+    let clean = format!("{0} {0} the-team {1} {2}", mark("written"), mark("sent"), mark("printed"));
+    assert_eq!(redactor.clean(text), clean);
     Ok(())
 }

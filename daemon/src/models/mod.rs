@@ -7,7 +7,7 @@ mod neighbours;
 mod room;
 
 use crate::api::{AskServers, KeyDesk};
-use crate::auth::{AuthError, Choice, Keys, RunCommand, choose};
+use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
 use crate::config::Config;
 use crate::config::profile::{KeySource, Prices, Wire};
 use crate::context::assemble::ModelTerms;
@@ -32,9 +32,9 @@ pub(crate) struct ConfiguredModels {
 }
 
 impl ConfiguredModels {
-    /// `run` runs the key commands of `config`.
-    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>) -> Self {
-        let keys = Keys::new(&config, run);
+    /// `run` runs the key commands of `config`; `redactor` learns every key.
+    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
+        let keys = Keys::new(&config, run, redactor);
         Self { config, keys, http: Http::default(), back_offs: BackOffs::default(), neighbours: Neighbours::default() }
     }
 

@@ -18,8 +18,8 @@ use super::address::{address, extra_headers, refused};
 use super::classify::{Answer, classify};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
-use super::redact::Redactor;
 use super::{ModelReply, Origin, Sink, sse};
+use crate::auth::Redactor;
 use crate::config::profile::{Profile, Timeouts};
 
 /// Most of an error body that is kept.
@@ -136,9 +136,11 @@ impl Endpoint {
             .map(|key| key.expose_secret())
             .chain(header_values)
             .chain(userinfo);
+        let redactor = Redactor::default();
+        redactor.learn(&profile.name, secrets);
         Ok(Self {
             http: http.clone(),
-            redactor: Redactor::new(secrets),
+            redactor,
             headers: extra_headers(profile)?,
             url,
             key,
@@ -174,7 +176,7 @@ impl Endpoint {
         let reply = decoded.and_then(|mut decoded| {
             // Before the message is cut to its length, which could cut a secret in two.
             if let Some(said) = decoded.error.as_mut().and_then(|error| error.message.as_mut()) {
-                *said = self.redactor.clean(said);
+                *said = self.redactor.clean(said).into_owned();
             }
             decoded.into_reply(sink)
         });
@@ -225,8 +227,8 @@ impl Endpoint {
     /// `error` without the profile's secrets.
     fn redacted(&self, error: ModelError) -> ModelError {
         ModelError {
-            message: self.redactor.clean(&error.message),
-            hint: error.hint.map(|hint| self.redactor.clean(&hint)),
+            message: self.redactor.clean(&error.message).into_owned(),
+            hint: error.hint.map(|hint| self.redactor.clean(&hint).into_owned()),
             ..error
         }
     }
@@ -336,7 +338,8 @@ impl Endpoint {
             );
             return ModelError::new(Class::BadRequest, message).with_hint("set base_url to the address it leads to");
         }
-        let body = self.redactor.clean(&String::from_utf8_lossy(&body));
+        let text = String::from_utf8_lossy(&body);
+        let body = self.redactor.clean(&text);
         let answer = Answer {
             status: status.as_u16(),
             headers: response.headers(),

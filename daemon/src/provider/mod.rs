@@ -24,7 +24,6 @@ mod openai_chat;
 mod openai_responses;
 #[cfg(test)]
 mod recorded;
-mod redact;
 #[cfg(test)]
 mod requests;
 mod retry_after;
@@ -48,7 +47,6 @@ pub use decoded::{
 pub use error::{Class, ModelError};
 pub use http::Http;
 pub use normal::normalised;
-pub use redact::Redactor;
 
 /// One model call, in nobody's wire format.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 use super::effect::model::Models;
 use super::live::Presence;
+use crate::auth::Redactor;
 use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
 use crate::tool::{GuardPlan, Tool};
@@ -21,6 +22,8 @@ pub(crate) struct Deps {
     /// The user's own rules.
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,
+    /// Knows the keys no output may hold.
+    pub(crate) redactor: Redactor,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
     pub(crate) tuning: Tuning,

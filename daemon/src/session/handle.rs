@@ -2,6 +2,7 @@
 
 use super::input::{Edited, Send};
 use super::live::{Live, Presence, Publisher};
+use crate::auth::Redactor;
 use crate::tool::{Place, Tool};
 use protocol::event::{Choice, SessionChanged};
 use protocol::method::{Answered, Interrupted, Sent};
@@ -50,6 +51,7 @@ pub(crate) struct Asked {
     pub(crate) place: Place,
     /// As they stand now.
     pub(crate) arguments: serde_json::Value,
+    pub(crate) redactor: Redactor,
 }
 
 /// A session that lives. Cheap to clone.

@@ -4,6 +4,7 @@
 use super::deps::Deps;
 use super::handle::Asked;
 use super::input::{Edited, Inspected, Reach};
+use crate::auth::Redactor;
 use crate::policy::{Facts, goes_beyond};
 use crate::target::{Target, TargetSpec};
 use crate::tool::{self, ArgumentError, Place, ReadSet};
@@ -63,12 +64,14 @@ pub(crate) async fn inspect_edit(asked: &Asked, arguments: Value) -> Result<Edit
         Ok(before) if !goes_beyond(&before, &inspected.facts) => Reach::Within,
         _ => Reach::Beyond,
     };
-    Ok(Edited { arguments, inspected: inspected.into(), reach })
+    Ok(Edited { arguments, inspected: Inspected::recorded(inspected, &asked.redactor), reach })
 }
 
-impl From<tool::Inspected> for Inspected {
-    fn from(inspected: tool::Inspected) -> Self {
+impl Inspected {
+    /// What a tool found, as it is recorded: without the keys that files hold.
+    pub(crate) fn recorded(inspected: tool::Inspected, redactor: &Redactor) -> Self {
         let tool::Action { command, diff, path, host, url } = inspected.action;
+        let diff = diff.map(|diff| redactor.clean(&diff).into_owned());
         // For a command the path is where it starts, which is told with the session already.
         let path = path.filter(|_| command.is_none());
         Self {

@@ -205,9 +205,14 @@ struct Both {
 }
 
 impl OutputSink for Both {
-    fn push(&mut self, text: &str) {
-        self.sink.push(text);
-        self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    fn push(&mut self, text: &str) -> String {
+        let fit = self.sink.push(text);
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner).push(&fit);
+        fit
+    }
+
+    fn finish(&mut self) -> String {
+        self.sink.finish()
     }
 }
 

@@ -144,10 +144,16 @@ pub struct RunContext {
     pub confinement: Confinement,
 }
 
-/// Takes the output of a running call in order, in pieces that never split a character. Must not block.
+/// Takes the output of a running call in order, in pieces that never split a character, and answers with what of it may be
+/// kept: without secrets, whose beginnings it holds back until more comes. Must not block.
 pub trait OutputSink: Send {
     /// The next piece.
-    fn push(&mut self, text: &str);
+    #[must_use]
+    fn push(&mut self, text: &str) -> String;
+
+    /// There is no more; answers with what was held back.
+    #[must_use]
+    fn finish(&mut self) -> String;
 }
 
 /// How a running call is asked to end. A closed channel counts as [`StopLevel::Kill`].

@@ -112,7 +112,10 @@ impl Watch {
 
     /// From now on its output goes to `sink`.
     pub(super) fn redirect(&mut self, sink: Box<dyn OutputSink>) {
+        // What one sink holds back may be completed by what comes to the next.
+        let held = self.sink.finish();
         self.sink = sink;
+        self.push(&held);
     }
 
     /// When it was started.
@@ -127,8 +130,8 @@ impl Watch {
 
     fn push(&mut self, text: &str) {
         if !text.is_empty() {
-            self.sink.push(text);
-            self.kept.push(text);
+            let fit = self.sink.push(text);
+            self.kept.push(&fit);
         }
     }
 
@@ -170,6 +173,7 @@ impl Watch {
     fn ended(mut self, end: &CommandEnd) -> Ended {
         let rest = self.decoder.finish();
         self.push(rest);
+        self.kept.push(&self.sink.finish());
         let outcome = self.ending.unwrap_or(match end {
             CommandEnd::Exited(0) => Outcome::Ok,
             CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Failed(_) => Outcome::Error,

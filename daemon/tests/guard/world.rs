@@ -29,8 +29,13 @@ pub(crate) struct Call {
 struct Shown(watch::Sender<String>);
 
 impl OutputSink for Shown {
-    fn push(&mut self, text: &str) {
+    fn push(&mut self, text: &str) -> String {
         self.0.send_modify(|shown| shown.push_str(text));
+        text.to_owned()
+    }
+
+    fn finish(&mut self) -> String {
+        String::new()
     }
 }
 

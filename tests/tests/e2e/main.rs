@@ -17,6 +17,7 @@ mod real_model;
 mod rules;
 mod sandbox;
 mod scripts;
+mod secrets;
 mod storage;
 mod terminals;
 mod turns;

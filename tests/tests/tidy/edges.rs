@@ -13,7 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("models", &["api", "auth", "config", "context", "provider", "session"]),
-    ("startup", &["api", "config", "context", "log"]),
+    ("startup", &["api", "auth", "config", "context", "log"]),
     ("context", &["config", "log", "provider", "tool"]),
     ("tool", &["policy", "target"]),
     ("provider", &["auth", "config"]),

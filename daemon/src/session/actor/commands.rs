@@ -189,7 +189,7 @@ impl Actor {
             return Err(Refused::Busy(RpcError::new(ErrorKind::InvalidParams, "the request is about no call that could be changed")));
         };
         let place = self.place().map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
-        Ok(Asked { tool, place, arguments: call.arguments })
+        Ok(Asked { tool, place, arguments: call.arguments, redactor: self.deps.redactor.clone() })
     }
 
     /// A client's environment is taken over between turns.

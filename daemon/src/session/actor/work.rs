@@ -55,6 +55,7 @@ impl Actor {
             root: self.state.root.clone(),
             audience: if interactive { Audience::Person } else { Audience::Nobody },
             feed: Arc::clone(&feed),
+            redactor: self.deps.redactor.clone(),
         };
         self.runner.start(effect, feed, |_| async move { End::Model(Box::new(call.run().await)) });
     }
@@ -73,10 +74,11 @@ impl Actor {
         // Nobody looked at a call that the built-in list let through.
         let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
+        let redactor = self.deps.redactor.clone();
         let shown = Arc::clone(&feed);
         let arguments = if edited { Arguments::Persons } else { Arguments::Models };
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown };
+            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown, redactor };
             End::Tool(Box::new(call.run().await))
         });
     }
@@ -84,7 +86,7 @@ impl Actor {
     fn start_job(&mut self, effect: Effect, feed: Arc<Feed>) {
         let Effect::Job(job) = &effect else { return };
         let (log, session, shown) = (self.deps.log.clone(), self.key, Arc::clone(&feed));
-        let run = JobRun { job: job.clone(), jobs: self.jobs.clone(), log, session, feed: shown };
+        let run = JobRun { job: job.clone(), jobs: self.jobs.clone(), log, session, feed: shown, redactor: self.deps.redactor.clone() };
         self.runner.start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
     }
 

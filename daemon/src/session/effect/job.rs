@@ -1,6 +1,7 @@
 //! One command in the background: go on with it to its end, show its output, store what is too long for the log.
 
 use super::tool::{FeedOutput, store};
+use crate::auth::Redactor;
 use crate::log::{EventLog, SessionKey};
 use crate::session::input::JobEnd;
 use crate::session::live::Feed;
@@ -17,15 +18,16 @@ pub(crate) struct JobRun {
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) redactor: Redactor,
 }
 
 impl JobRun {
     /// Goes on to the end.
     pub(crate) async fn run(self) -> JobEnd {
-        let Self { job, jobs, log, session, feed } = self;
+        let Self { job, jobs, log, session, feed, redactor } = self;
         let Some(adopted) = jobs.take(&job) else { return lost(job) };
         feed.open(ItemId::job(&job), 0, OpenType::Call, Stream::Output, Some("bash".to_owned()));
-        let mut ended: Ended = adopted.until_ended(Box::new(FeedOutput(feed))).await;
+        let mut ended: Ended = adopted.until_ended(Box::new(FeedOutput::new(feed, &redactor))).await;
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
             None => None,

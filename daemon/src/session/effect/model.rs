@@ -1,6 +1,7 @@
 //! One model call: choose the model, read the history, build the request, stream the reply, and let each tool look at the call it is
 //! asked for.
 
+use crate::auth::Redactor;
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
 use crate::context::prompt::Surroundings;
@@ -56,6 +57,7 @@ pub(crate) struct ModelCall {
     pub(crate) turn_started_at: Time,
     pub(crate) audience: Audience,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) redactor: Redactor,
 }
 
 /// How it ended, with the history as far as it was read.
@@ -158,8 +160,8 @@ impl ModelCall {
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
-        let inspected = tool.inspect(arguments, place).await.map_err(|error| error.to_string())?;
-        Ok(inspected.into())
+        let inspected = tool.inspect(arguments, place).await.map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
+        Ok(Inspected::recorded(inspected, &self.redactor))
     }
 }
 

@@ -1,5 +1,7 @@
-//! One tool call: run it, show its output, store what is too long for the log.
+//! One tool call: run it, show its output, store what is too long for the log. Keys are taken out of all it says before it is shown,
+//! stored or sent.
 
+use crate::auth::{RedactedStream, Redactor};
 use crate::log::{EventLog, SessionKey};
 use crate::session::input::ToolEnd;
 use crate::session::live::Feed;
@@ -8,6 +10,7 @@ use crate::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, RunContext, Stop
 use protocol::event::{BlobRef, ToolRequested};
 use protocol::frame::{OpenType, Stream};
 use protocol::{CallId, ItemId};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Longest changed arguments, in bytes, that are told to the model with the result.
@@ -33,12 +36,13 @@ pub(crate) struct ToolCall {
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) redactor: Redactor,
 }
 
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed } = self;
+        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed, redactor } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
@@ -46,17 +50,34 @@ impl ToolCall {
             (_, Err(gone)) => return end(call, Ended::new(Outcome::NotRun, gone), None),
         };
         feed.open(ItemId(call.0.clone()), 0, OpenType::Call, Stream::Output, Some(requested.tool.clone()));
-        let output = Box::new(FeedOutput(feed));
+        let output = Box::new(FeedOutput::new(feed, &redactor));
         let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
         let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
         if arguments == Arguments::Persons {
             ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
         }
+        redact(&mut ended, &redactor);
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
             None => None,
         };
         end(call, ended, blob)
+    }
+}
+
+/// Takes keys out of all texts of an end. What ran as a command is without them already, cut or not.
+fn redact(ended: &mut Ended, redactor: &Redactor) {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(clean) = redactor.clean(text) {
+            *text = clean;
+        }
+    };
+    clean(&mut ended.output);
+    ended.diff.as_mut().map(clean);
+    if let Some(whole) = &mut ended.whole
+        && let Cow::Owned(clean) = redactor.clean(&String::from_utf8_lossy(whole))
+    {
+        *whole = clean.into_bytes();
     }
 }
 
@@ -98,10 +119,28 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
 }
 
 /// Shows output as stream 0 of a feed.
-pub(super) struct FeedOutput(pub(super) Arc<Feed>);
+pub(super) struct FeedOutput {
+    feed: Arc<Feed>,
+    redacted: RedactedStream,
+}
+
+impl FeedOutput {
+    pub(super) fn new(feed: Arc<Feed>, redactor: &Redactor) -> Self {
+        Self { feed, redacted: redactor.stream() }
+    }
+}
 
 impl OutputSink for FeedOutput {
-    fn push(&mut self, text: &str) {
-        self.0.push(0, text);
+    fn push(&mut self, text: &str) -> String {
+        let text = self.redacted.push(text);
+        if !text.is_empty() {
+            self.feed.push(0, &text);
+        }
+        text
+    }
+
+    fn finish(&mut self) -> String {
+        // Not shown: the recorded end has it, and a command that goes on in the background may complete a key with what comes next.
+        self.redacted.finish()
     }
 }
