@@ -9,6 +9,7 @@ mod crash;
 mod first_steps;
 mod inputs;
 mod inside;
+mod lifecycle;
 mod model_server;
 mod models;
 mod protocol;
