@@ -58,7 +58,9 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     let rules = Arc::new(config::RuleBook::open(&config.path)?);
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
-    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, Arc::clone(&answerers)));
+    let tools = tools(&config)?;
+    let answering = Arc::clone(&answerers);
+    let deps = Arc::new(deps(&config, &claim, guard, sandbox.clone(), log.clone(), &models, rules, answering, &tools));
     let registry = Registry::new(deps);
     let drain = Drain::default();
     let api = Arc::new(Api {
@@ -71,6 +73,7 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
         drain: drain.clone(),
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
+        tools: tools.iter().map(info).collect(),
         defaults: SessionDefaults { settings: settings(&config), environment: config.session.env.clone() },
         doctor,
     });
@@ -95,6 +98,19 @@ pub async fn run(config: Config, claim: Claim, ready: impl FnOnce()) -> Result<(
     Ok(())
 }
 
+/// A tool as clients see it.
+fn info(listed: &tool::Listed) -> protocol::method::ToolInfo {
+    let spec = listed.tool.spec();
+    protocol::method::ToolInfo {
+        name: spec.name.to_owned(),
+        description: spec.description.clone(),
+        writes: spec.writes,
+        enabled: listed.off.is_none(),
+        why_off: listed.off.map(|off| off.as_str().to_owned()),
+        schema: spec.schema.clone(),
+    }
+}
+
 fn deps(
     config: &Config,
     claim: &Claim,
@@ -104,12 +120,13 @@ fn deps(
     models: &Arc<models::ConfiguredModels>,
     rules: Arc<config::RuleBook>,
     answerers: Arc<Presence>,
+    tools: &[tool::Listed],
 ) -> Deps {
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
     let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
     Deps {
         log,
-        tools: tool::all().into(),
+        tools: tools.iter().filter(|listed| listed.off.is_none()).map(|listed| Arc::clone(&listed.tool)).collect(),
         models: Arc::clone(models) as Arc<dyn session::effect::model::Models>,
         projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
         rules,
@@ -130,6 +147,20 @@ fn deps(
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,
     }
+}
+
+/// Every tool, and which are offered.
+fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
+    let config::ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url } = config.tools.clone();
+    let search_engine = match search_engine {
+        config::SearchEngine::DuckDuckGo => tool::catalog::SearchEngine::DuckDuckGo,
+        config::SearchEngine::Searxng => tool::catalog::SearchEngine::Searxng,
+    };
+    let settings = tool::Settings { enabled, disabled, fetch_hosts, search_engine, search_url };
+    tool::catalog(&settings).map_err(|unknown| {
+        let (path, message) = (config.path.clone(), unknown.to_string());
+        config::ConfigError::Wrong { path, line: None, message, hint: None }.into()
+    })
 }
 
 /// What commands may reach: what the configuration wants, as far as the machine can enforce it.

@@ -30,11 +30,19 @@ impl OutputSink for Nowhere {
 impl World {
     /// None, said aloud, where the machine cannot make this form.
     async fn new(form: Form) -> Option<Self> {
-        let dir = tempfile::Builder::new().prefix("sandbox-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("sandbox-")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .unwrap();
         for name in ["root", "state", "home/.ssh", "home/.cargo/registry", "home/.cache"] {
             std::fs::create_dir_all(dir.path().join(name)).unwrap();
         }
-        let mut world = Self { dir, support: Support::default(), mode: Mode::WorkspaceWrite, network: Network::On };
+        let mut world = Self {
+            dir,
+            support: Support::default(),
+            mode: Mode::WorkspaceWrite,
+            network: Network::On,
+        };
         world.write("state/token", "secret-token");
         world.write("home/.ssh/id_rsa", "secret-key");
         let mut support = probe(&world.guard()).await;
@@ -59,7 +67,10 @@ impl World {
     }
 
     fn guard(&self) -> GuardPlan {
-        GuardPlan { exe: env!("CARGO_BIN_EXE_agentd").into(), state_dir: self.path("state") }
+        GuardPlan {
+            exe: env!("CARGO_BIN_EXE_agentd").into(),
+            state_dir: self.path("state"),
+        }
     }
 
     fn place(&self) -> Place {
@@ -77,15 +88,29 @@ impl World {
                 hidden: vec![self.path("state"), self.path("daemon.sock")],
             },
         });
-        Place { target: target.unwrap(), read: ReadSet::default() }
+        Place {
+            target: target.unwrap(),
+            read: ReadSet::default(),
+            jobs: daemon::tool::Jobs::default(),
+        }
     }
 
     async fn run_in(&self, confinement: Confinement, command: &str) -> Ended {
-        let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
+        let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default())
+            .into_iter()
+            .find(|tool| tool.spec().name == "bash")
+            .unwrap();
         let (arguments, place) = (json!({"command": command}), self.place());
         let digest = bash.inspect(&arguments, &place).await.unwrap().digest;
         let (_stop, stop) = watch::channel(StopLevel::Run);
-        let run = RunContext { place, output: Box::new(Nowhere), stop, call: "c1".into(), guard: self.guard(), confinement };
+        let run = RunContext {
+            place,
+            output: Box::new(Nowhere),
+            stop,
+            call: "c1".into(),
+            guard: self.guard(),
+            confinement,
+        };
         bash.run(&arguments, &digest, run).await
     }
 
@@ -107,7 +132,10 @@ impl World {
 
     fn make_repository(&self) {
         let git = |arguments: &[&str]| {
-            let done = std::process::Command::new("git").args(arguments).current_dir(self.path("root")).output();
+            let done = std::process::Command::new("git")
+                .args(arguments)
+                .current_dir(self.path("root"))
+                .output();
             assert!(done.unwrap().status.success(), "git {arguments:?}");
         };
         git(&["init", "-q"]);
@@ -119,11 +147,24 @@ impl World {
 
 #[tokio::test]
 async fn a_workspace_can_be_written_and_nothing_around_it() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
-    world.works("echo x > new.txt && mkdir -p a/b && mv new.txt a/b/ && rm -r a").await;
-    world.works("echo x > /tmp/sandbox-test.$$ && rm /tmp/sandbox-test.$$ && echo x > /dev/null").await;
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
+    world
+        .works("echo x > new.txt && mkdir -p a/b && mv new.txt a/b/ && rm -r a")
+        .await;
+    world
+        .works("echo x > /tmp/sandbox-test.$$ && rm /tmp/sandbox-test.$$ && echo x > /dev/null")
+        .await;
     world.works("echo x > ~/.cache/x && echo x > ~/.cargo/registry/x").await;
-    for path in ["~/x", "~/.cargo/config.toml", "/etc/sandbox-test", "/usr/bin/sandbox-test", "../x", "/proc/sys/kernel/core_pattern"] {
+    for path in [
+        "~/x",
+        "~/.cargo/config.toml",
+        "/etc/sandbox-test",
+        "/usr/bin/sandbox-test",
+        "../x",
+        "/proc/sys/kernel/core_pattern",
+    ] {
         world.fails(&format!("echo x > {path}")).await;
     }
     assert!(!world.path("x").exists() && !world.path("home/x").exists());
@@ -131,10 +172,16 @@ async fn a_workspace_can_be_written_and_nothing_around_it() {
 
 #[tokio::test]
 async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
     world.make_repository();
-    world.works("echo x > f && git add f && git commit -q -m second && git log --oneline | grep second").await;
-    world.works("git checkout -q -b other && git stash list && git gc -q").await;
+    world
+        .works("echo x > f && git add f && git commit -q -m second && git log --oneline | grep second")
+        .await;
+    world
+        .works("git checkout -q -b other && git stash list && git gc -q")
+        .await;
     for command in [
         "echo x >> .git/config",
         "git config core.fsmonitor ./x.sh",
@@ -153,7 +200,10 @@ async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
         world.fails(command).await;
     }
     world.run("echo ../evil > .git/commondir").await;
-    assert!(!world.path("root/.git/commondir").exists(), "git would take its configuration from elsewhere");
+    assert!(
+        !world.path("root/.git/commondir").exists(),
+        "git would take its configuration from elsewhere"
+    );
     assert!(!world.path("root/.agent").exists(), "what only stood in is gone again");
     world.works("git status --short").await;
 }
@@ -172,7 +222,11 @@ async fn keys_and_the_daemons_own_files_cannot_be_read() {
             world.fails(&format!("ls {}", world.path("state").display())).await;
         }
         let socket = world.path("daemon.sock").display().to_string();
-        world.fails(&format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{socket}\")'")).await;
+        world
+            .fails(&format!(
+                "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"{socket}\")'"
+            ))
+            .await;
     }
 }
 
@@ -184,39 +238,64 @@ async fn a_command_that_nobody_looked_at_writes_nothing_reaches_nobody_and_sees_
         world.write("root/deep/er/tls.key", "secret-2");
         world.write("root/plain.txt", "KEY=plain");
         let ended = world.run_in(Confinement::ReadOnly, "grep -rh KEY . ; cat deep/er/tls.key; echo x > new.txt; echo x > /tmp/new.$$; echo x > /dev/null && echo null").await;
-        assert!(ended.output.contains("KEY=plain") && ended.output.contains("null\n"), "{form:?}: {}", ended.output);
+        assert!(
+            ended.output.contains("KEY=plain") && ended.output.contains("null\n"),
+            "{form:?}: {}",
+            ended.output
+        );
         assert!(!ended.output.contains("secret-"), "{form:?}: {}", ended.output);
         assert!(!world.path("root/new.txt").exists());
         let reached = "exec 3<>/dev/tcp/127.0.0.1/PORT";
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let reached = reached.replace("PORT", &listener.local_addr().unwrap().port().to_string());
         assert_eq!(world.run_in(Confinement::Outside, &reached).await.outcome, Outcome::Ok);
-        assert_eq!(world.run_in(Confinement::ReadOnly, &reached).await.outcome, Outcome::Error, "{form:?}");
+        assert_eq!(
+            world.run_in(Confinement::ReadOnly, &reached).await.outcome,
+            Outcome::Error,
+            "{form:?}"
+        );
     }
 }
 
 #[tokio::test]
 async fn without_a_network_there_is_none_and_with_one_there_is() {
     for form in [Form::Namespaces, Form::Landlock] {
-        let Some(mut world) = World::new(form).await else { continue };
+        let Some(mut world) = World::new(form).await else {
+            continue;
+        };
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let tcp = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
         world.works(&tcp).await;
         world.network = Network::Off;
         let said = world.fails(&tcp).await;
-        assert!(said.contains("no network") && said.contains("outside_sandbox"), "{said}");
-        world.fails(&format!("echo x > /dev/udp/127.0.0.1/{port} && false")).await;
+        assert!(
+            said.contains("no network") && said.contains("outside_sandbox"),
+            "{said}"
+        );
+        world
+            .fails(&format!("echo x > /dev/udp/127.0.0.1/{port} && false"))
+            .await;
     }
 }
 
 #[tokio::test]
 async fn the_reduced_form_lets_existing_entries_be_written_and_protects_the_rest() {
-    let Some(world) = World::new(Form::Landlock).await else { return };
+    let Some(world) = World::new(Form::Landlock).await else {
+        return;
+    };
     world.make_repository();
     world.write("root/src/lib.rs", "x");
-    world.works("echo y > src/lib.rs && echo z > src/new.rs && cat src/lib.rs && ls / > /dev/null").await;
-    for command in ["echo x > .git/config", "echo x > .git/hooks/x", "echo x > ~/x", "mv .git g", "echo x > /etc/x"] {
+    world
+        .works("echo y > src/lib.rs && echo z > src/new.rs && cat src/lib.rs && ls / > /dev/null")
+        .await;
+    for command in [
+        "echo x > .git/config",
+        "echo x > .git/hooks/x",
+        "echo x > ~/x",
+        "mv .git g",
+        "echo x > /etc/x",
+    ] {
         world.fails(command).await;
     }
 }
@@ -225,9 +304,14 @@ async fn the_reduced_form_lets_existing_entries_be_written_and_protects_the_rest
 async fn a_sandboxed_command_has_no_privileges_and_cannot_get_any() {
     for form in [Form::Namespaces, Form::Landlock] {
         let Some(world) = World::new(form).await else { continue };
-        let said = world.works("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; ls /proc/self/fd").await;
+        let said = world
+            .works("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; ls /proc/self/fd")
+            .await;
         assert_eq!(said.matches("0000000000000000").count(), 5, "{form:?}: {said}");
-        assert!(said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"), "{said}");
+        assert!(
+            said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"),
+            "{said}"
+        );
         for command in [
             "unshare -Ur true",
             "unshare -n true",
@@ -260,24 +344,49 @@ async fn other_processes_cannot_be_signalled_or_looked_into() {
 
 #[tokio::test]
 async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
     let said = world.fails("touch ~/notes.txt").await;
-    assert!(said.contains("does not let commands write") && said.contains("home/notes.txt"), "{said}");
+    assert!(
+        said.contains("does not let commands write") && said.contains("home/notes.txt"),
+        "{said}"
+    );
     assert!(said.contains("outside_sandbox: true"), "{said}");
-    let said = world.fails("echo 'Permission denied (sandbox): ./src/x' >&2; false").await;
-    assert!(said.contains("[ran in the sandbox (workspace-write)]") && !said.contains("outside_sandbox"), "{said}");
+    let said = world
+        .fails("echo 'Permission denied (sandbox): ./src/x' >&2; false")
+        .await;
+    assert!(
+        said.contains("[ran in the sandbox (workspace-write)]") && !said.contains("outside_sandbox"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
 async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
-    let bash: Arc<dyn Tool> = daemon::tool::all().into_iter().find(|tool| tool.spec().name == "bash").unwrap();
-    let (arguments, place) = (json!({"command": "touch ~/there", "outside_sandbox": true}), world.place());
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
+    let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default())
+        .into_iter()
+        .find(|tool| tool.spec().name == "bash")
+        .unwrap();
+    let (arguments, place) = (
+        json!({"command": "touch ~/there", "outside_sandbox": true}),
+        world.place(),
+    );
     let inspected = bash.inspect(&arguments, &place).await.unwrap();
     assert!(inspected.facts.command.as_ref().unwrap().outside_sandbox);
     let (_stop, stop) = watch::channel(StopLevel::Run);
     let confinement = Confinement::Session;
-    let run = RunContext { place, output: Box::new(Nowhere), stop, call: "c1".into(), guard: world.guard(), confinement };
+    let run = RunContext {
+        place,
+        output: Box::new(Nowhere),
+        stop,
+        call: "c1".into(),
+        guard: world.guard(),
+        confinement,
+    };
     assert_eq!(bash.run(&arguments, &inspected.digest, run).await.outcome, Outcome::Ok);
     assert!(world.path("home/there").exists());
 }
@@ -296,7 +405,11 @@ fn an_ordinary_user_gets_the_same_sandbox_as_root() {
     std::os::unix::fs::chown(dir.path().join("state"), Some(65534), Some(65534)).unwrap();
     let probe = |prefix: &[&str]| {
         let mut command = std::process::Command::new(prefix[0]);
-        command.args(&prefix[1..]).arg(dir.path().join("agentd")).args(["exec-guard", "probe"]).arg(dir.path().join("state"));
+        command
+            .args(&prefix[1..])
+            .arg(dir.path().join("agentd"))
+            .args(["exec-guard", "probe"])
+            .arg(dir.path().join("state"));
         command.current_dir("/").output()
     };
     let Ok(nobody) = probe(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]) else {
@@ -319,16 +432,27 @@ fn an_ordinary_user_gets_the_same_sandbox_as_root() {
 
 #[tokio::test]
 async fn npm_installs_from_its_cache_inside() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
     world.write("dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
     world.write("dep/index.js", "module.exports = 'from the cache';");
-    world.write("root/package.json", r#"{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:../dep-1.0.0.tgz"}}"#);
+    world.write(
+        "root/package.json",
+        r#"{"name": "x", "version": "1.0.0", "dependencies": {"dep": "file:../dep-1.0.0.tgz"}}"#,
+    );
     let npm = |arguments: &[&str], at: &str| {
         let mut command = std::process::Command::new("npm");
-        command.args(arguments).current_dir(world.path(at)).env("HOME", world.path("home")).env("npm_config_cache", world.path("home/.cache/npm"));
+        command
+            .args(arguments)
+            .current_dir(world.path(at))
+            .env("HOME", world.path("home"))
+            .env("npm_config_cache", world.path("home/.cache/npm"));
         command.output().is_ok_and(|done| done.status.success())
     };
-    if !npm(&["pack", "--pack-destination", "..", "--offline"], "dep") || !npm(&["install", "--package-lock-only", "--offline"], "root") {
+    if !npm(&["pack", "--pack-destination", "..", "--offline"], "dep")
+        || !npm(&["install", "--package-lock-only", "--offline"], "root")
+    {
         eprintln!("SKIP: no npm that works here");
         return;
     }
@@ -339,11 +463,19 @@ async fn npm_installs_from_its_cache_inside() {
 #[tokio::test]
 async fn read_only_is_read_only_for_the_whole_session() {
     for form in [Form::Namespaces, Form::Landlock] {
-        let Some(mut world) = World::new(form).await else { continue };
+        let Some(mut world) = World::new(form).await else {
+            continue;
+        };
         world.mode = Mode::ReadOnly;
         world.write("root/f", "x");
         world.works("cat f && cat <<< here").await;
-        for command in ["echo x > f", "echo x > g", "rm f", "truncate -s 0 f", "touch ~/.cache/x"] {
+        for command in [
+            "echo x > f",
+            "echo x > g",
+            "rm f",
+            "truncate -s 0 f",
+            "touch ~/.cache/x",
+        ] {
             world.fails(command).await;
         }
     }
@@ -351,7 +483,9 @@ async fn read_only_is_read_only_for_the_whole_session() {
 
 #[tokio::test]
 async fn a_sandbox_costs_little() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
     let mut took = Vec::new();
     for confinement in [Confinement::Outside, Confinement::Session, Confinement::ReadOnly] {
         let mut times = Vec::new();
@@ -367,15 +501,22 @@ async fn a_sandbox_costs_little() {
 
 #[tokio::test]
 async fn builds_work_inside() {
-    let Some(world) = World::new(Form::Namespaces).await else { return };
+    let Some(world) = World::new(Form::Namespaces).await else {
+        return;
+    };
     let cargo = Path::new("/root/.cargo/bin/cargo");
     if !cargo.is_file() {
         eprintln!("SKIP: no cargo");
         return;
     }
-    world.write("root/Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n");
+    world.write(
+        "root/Cargo.toml",
+        "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n",
+    );
     world.write("root/src/main.rs", "fn main() { println!(\"built inside\"); }");
     let home = std::env::var("HOME").unwrap_or_default();
-    let said = world.works(&format!("RUSTUP_HOME={home}/.rustup cargo run -q --offline")).await;
+    let said = world
+        .works(&format!("RUSTUP_HOME={home}/.rustup cargo run -q --offline"))
+        .await;
     assert!(said.contains("built inside"), "{said}");
 }

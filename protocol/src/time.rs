@@ -10,6 +10,9 @@ use std::fmt;
 #[schemars(with = "String")]
 pub struct Time(pub i64);
 
+/// The last millisecond that RFC 3339 can write: the end of the year 9999.
+const LATEST_MS: i64 = 253_402_207_200_000;
+
 impl Time {
     /// This moment by the machine's clock, which may have been set back since the last call.
     pub fn now() -> Self {
@@ -19,7 +22,7 @@ impl Time {
     /// This moment and `ms` more.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Self {
-        Self(self.0.saturating_add_unsigned(ms))
+        Self(self.0.saturating_add_unsigned(ms).min(LATEST_MS))
     }
 
     /// Milliseconds from `earlier` to this moment, 0 if it lies after it.

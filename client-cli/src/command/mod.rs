@@ -24,6 +24,7 @@ pub(crate) mod send;
 pub(crate) mod show;
 pub(crate) mod tail;
 pub(crate) mod trust;
+pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod version;
 pub(crate) mod wait;
@@ -91,6 +92,8 @@ commands! {
     Rm => rm,
     /// Show and change your configuration
     Config => config,
+    /// List the tools that models can use, and those that are off
+    Tools => tools,
     /// Start, stop and look after the daemon
     Daemon => daemon,
     /// Show what this machine can enforce around commands

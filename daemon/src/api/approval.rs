@@ -123,7 +123,7 @@ async fn keep_rule(api: &Api, row: &ApprovalRow, edited: Option<&Edited>) -> Res
 async fn settled(api: &Api, row: &ApprovalRow, pos: u64, params: &AnswerParams, by: &By) -> Result<Answered, RpcError> {
     let rows = api.registry.deps().log.after_pos(pos - 1, 1, &["approval.resolved"]).await.map_err(|error| storage(&error))?;
     let resolved = rows.into_iter().next().and_then(|(_, _, row)| match Event::parse(&row.kind, &row.body) {
-        Ok(Some(Event::ApprovalResolved(resolved))) => Some((row.seq, row.at_ms, resolved)),
+        Ok(Some(Event::ApprovalResolved(resolved))) if resolved.approval == params.id => Some((row.seq, row.at_ms, resolved)),
         _ => None,
     });
     let Some((seq, at_ms, ApprovalResolved { decision, by: first, feedback, .. })) = resolved else {

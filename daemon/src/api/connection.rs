@@ -155,8 +155,7 @@ impl Connection {
         }
         if waits(text) {
             let Ok(permit) = Arc::clone(&self.in_flight).try_acquire_owned() else {
-                let error = RpcError::new(ErrorKind::LimitReached, format!("{CALLS_IN_FLIGHT} requests wait on this connection"));
-                return self.refuse(id_of(text), error.hint("open another connection")).await;
+                return self.refuse(id_of(text), too_many().hint("open another connection")).await;
             };
             let (connection, text) = (self.clone(), text.to_owned());
             tasks.spawn(async move {
@@ -200,7 +199,13 @@ impl Connection {
         let connection = self.clone();
         let run = async move { connection.batch(requests).await };
         if waiting {
-            tasks.spawn(run);
+            let Ok(permit) = Arc::clone(&self.in_flight).try_acquire_owned() else {
+                return self.refuse(Id::Null, too_many().hint("open another connection")).await;
+            };
+            tasks.spawn(async move {
+                run.await;
+                drop(permit);
+            });
         } else {
             run.await;
         }
@@ -291,6 +296,10 @@ fn id_of(text: &str) -> Id<'static> {
         id: Id<'a>,
     }
     serde_json::from_str::<Only<'_>>(text).map_or(Id::Null, |only| only.id.into_owned())
+}
+
+fn too_many() -> RpcError {
+    RpcError::new(ErrorKind::LimitReached, format!("{CALLS_IN_FLIGHT} requests wait on this connection"))
 }
 
 fn not_json(error: &serde_json::Error) -> RpcError {

@@ -1,7 +1,8 @@
 //! The daemon's end: no new turn is taken, those that run get a time, then everything stops.
 
 use crate::session::Registry;
-use std::time::Duration;
+use protocol::frame::{CallState, Phase, Snapshot};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The daemon's end as everybody sees it. Cheap to clone.
@@ -28,17 +29,30 @@ impl Drain {
     /// Waits for the end to begin, then for the running turns or until their time is over.
     pub(crate) async fn drained(&self, registry: &Registry) {
         let mut begun = self.0.subscribe();
-        let patience = match begun.wait_for(Option::is_some).await {
-            Ok(patience) => patience.unwrap_or_default(),
-            Err(_) => Duration::ZERO,
-        };
+        if begun.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
+        let since = Instant::now();
         let quiet = async {
             for handle in registry.living() {
-                let mut live = handle.live();
-                // A turn that only waits for a person is parked at once: it goes on after the next start.
-                let _ = live.wait_for(|live| live.snapshot.turn.is_none() || !live.snapshot.approvals.is_empty()).await;
+                // Its actor may end first, and then it is as quiet as can be.
+                let _ = handle.live().wait_for(|live| quiet(&live.snapshot)).await;
             }
         };
-        let _ = tokio::time::timeout(patience, quiet).await;
+        tokio::pin!(quiet);
+        loop {
+            let patience = begun.borrow_and_update().unwrap_or_default();
+            tokio::select! {
+                () = &mut quiet => return,
+                () = tokio::time::sleep(patience.saturating_sub(since.elapsed())) => return,
+                changed = begun.changed() => if changed.is_err() { return },
+            }
+        }
     }
+}
+
+/// Whether nothing is lost by stopping now: a turn that only waits, for a person or for its resume, goes on after the next start.
+fn quiet(snapshot: &Snapshot) -> bool {
+    let runs = snapshot.calls.iter().any(|call| call.state == CallState::Running);
+    snapshot.turn.is_none() || snapshot.phase == Phase::Parked || (!snapshot.approvals.is_empty() && !runs)
 }

@@ -60,6 +60,9 @@ pub(crate) struct Bound {
 /// When the directory or the socket cannot be made.
 pub(crate) fn bind(path: &Path) -> Result<Bound, ListenError> {
     let fail = |error| ListenError { path: path.to_owned(), error };
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(fail(io::Error::new(io::ErrorKind::AddrInUse, "another daemon listens there")));
+    }
     if let Some(directory) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fail)?;
     }

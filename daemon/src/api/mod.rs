@@ -19,6 +19,7 @@ mod rule;
 mod session;
 mod subscription;
 mod trust;
+mod tool;
 mod turn;
 mod usage;
 mod watch;
@@ -47,6 +48,8 @@ pub(crate) struct Api {
     pub(crate) clients: AtomicU32,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
+    /// Every tool, offered or not.
+    pub(crate) tools: Vec<protocol::method::ToolInfo>,
     pub(crate) defaults: SessionDefaults,
     /// What the machine can enforce, found out at the start.
     pub(crate) doctor: protocol::method::DoctorAnswer,
@@ -61,10 +64,14 @@ pub(crate) struct SessionDefaults {
 }
 
 impl Api {
-    /// Whether somebody is connected, a turn is open or an approval waits.
+    /// Whether somebody is connected, a turn is open, a job runs or an approval waits.
     pub(crate) async fn needed(&self) -> bool {
         use std::sync::atomic::Ordering;
-        let busy = |handle: &crate::session::Handle| handle.live().borrow().snapshot.turn.is_some();
+        let busy = |handle: &crate::session::Handle| {
+            let live = handle.live();
+            let live = live.borrow();
+            live.snapshot.turn.is_some() || !live.snapshot.jobs.is_empty()
+        };
         if self.clients.load(Ordering::Relaxed) > 0 || self.registry.living().iter().any(busy) {
             return true;
         }

@@ -24,6 +24,9 @@ const INPUT_ID_BYTES: usize = 128;
 /// Longest name of a session.
 const NAME_BYTES: usize = 64;
 
+/// Longest time a mode may be set for: a year.
+const MODE_FOR_MS: u64 = 366 * 24 * 3_600 * 1_000;
+
 /// Time a forced delete waits for the turn's tools to end.
 const DELETE_WAIT: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,15 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         return Err(draining());
     }
     let session = session_id(params.session.as_ref())?;
+    if params.session.is_some()
+        && let Some(row) = api.registry.deps().log.session(&session.0).await.map_err(|error| storage(&error))?
+    {
+        // A client that retries with its own id gets what it made the first time.
+        return match row.deleted_at_ms {
+            None => Ok(info(&api, row)),
+            Some(_) => Err(RpcError::new(ErrorKind::SessionExists, "a deleted session has this id").hint("use a new id")),
+        };
+    }
     params.name.as_deref().map(check_name).transpose()?;
     params.model.as_deref().map(|model| check_model(&api, model)).transpose()?;
     let cwd = Path::new(&params.cwd);
@@ -86,7 +98,7 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     let append = Append { session: SessionKey(0), expected_seq: 1, rows: vec![row], columns, approvals: Vec::new() };
     let log = &api.registry.deps().log;
     match log.create(new, append).await {
-        // A client that retries with its own id gets what it made the first time.
+        // Of two requests with one id at once, both get what the first made.
         Ok(_) => {}
         Err(LogError::Exists) if params.session.is_some() => {}
         Err(LogError::NameTaken) => return Err(name_taken()),
@@ -127,8 +139,8 @@ fn name_taken() -> RpcError {
 fn until(mode: Option<Mode>, for_ms: Option<u64>) -> Result<Option<Time>, RpcError> {
     match (mode, for_ms) {
         (_, None) => Ok(None),
-        (Some(_), Some(ms)) if ms > 0 => Ok(Some(Time::now().plus_ms(ms))),
-        _ => Err(RpcError::new(ErrorKind::InvalidParams, "`mode_for_ms` is above 0 and belongs to a `mode`")),
+        (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(Some(Time::now().plus_ms(ms))),
+        _ => Err(RpcError::new(ErrorKind::InvalidParams, "`mode_for_ms` belongs to a `mode` and is at most a year")),
     }
 }
 
@@ -137,7 +149,7 @@ fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
         return Ok(());
     }
     Err(RpcError::new(ErrorKind::UnknownModel, format!("there is no model profile {model}"))
-        .hint(format!("add [models.{model}] to the config file, or leave --model out")))
+        .hint("name a profile of the config file, or PROVIDER/MODEL where that provider's key is known: agentctl model list"))
 }
 
 async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError> {
@@ -152,7 +164,7 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
     let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
     let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
     let phase = match row.phase.as_str() {
-        "idle" => Phase::Idle,
+        "idle" | crate::session::BACKGROUND => Phase::Idle,
         _ => living.map_or(Phase::Parked, |living| living.phase),
     };
     SessionInfo {
@@ -217,7 +229,7 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
 pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeleteParams) -> Result<Empty, RpcError> {
     let row = api.find(&params.session, None).await?;
     let session = SessionId(row.id.clone());
-    if row.phase != Phase::Idle.as_str() {
+    if row.phase != Phase::Idle.as_str() && row.phase != crate::session::BACKGROUND {
         if !params.force {
             return Err(RpcError::new(ErrorKind::TurnRunning, "the session has an open turn")
                 .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));
@@ -227,9 +239,10 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
         let mut live = api.registry.open(&session).await?.live();
         let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
     }
-    api.registry.close(&session).await;
+    // Marked first: whoever opens it from now on finds it gone.
     let deletion = Deletion::Hide { at_ms: Time::now().0 };
     api.registry.deps().log.delete(row.key, deletion).await.map_err(|error| storage(&error))?;
+    api.registry.close(&session).await;
     Ok(Empty {})
 }
 

@@ -43,7 +43,7 @@ async fn follow(api: &Api, params: WatchParams, sink: &SubscriptionSink, kinds: 
                 return;
             }
         };
-        let full = rows.len() >= PAGE_ROWS;
+        let more = !rows.is_empty();
         for (_, session, row) in rows {
             cursor = row.pos;
             let Ok(data) = serde_json::from_str(&row.body) else { continue };
@@ -53,7 +53,7 @@ async fn follow(api: &Api, params: WatchParams, sink: &SubscriptionSink, kinds: 
                 return;
             }
         }
-        if full {
+        if more {
             continue;
         }
         cursor = cursor.max(head);

@@ -15,7 +15,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SessionDefaults, shown, wording,
+    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings,
+    shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -34,6 +35,7 @@ struct Written {
     sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
+    tools: WrittenTools,
 }
 
 #[derive(Deserialize, Default)]
@@ -65,6 +67,16 @@ struct WrittenLimits {
     retries: Option<u32>,
     park_after: Option<Span>,
     passivate_after: Option<Span>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenTools {
+    enabled: Vec<String>,
+    disabled: Vec<String>,
+    fetch_hosts: Vec<String>,
+    search_engine: SearchEngine,
+    search_url: Option<String>,
 }
 
 /// Reads the file at `path`, the defaults if there is none, and the catalog beside it.
@@ -105,6 +117,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     config.written = shown::of(text);
+    let WrittenTools { enabled, disabled, fetch_hosts, search_engine, search_url } = written.tools;
+    config.tools = ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url };
     Ok(config)
 }
 

@@ -52,6 +52,8 @@ pub struct Config {
     pub limits: GlobalLimits,
     /// The values the file holds, for people; nothing secret is among them.
     pub written: Vec<shown::Shown>,
+    /// Which tools models are offered, and what they may reach.
+    pub tools: ToolSettings,
     /// What a person should know, such as a file that others can read. One sentence each.
     pub notices: Vec<String>,
 }
@@ -131,6 +133,30 @@ pub struct GlobalLimits {
     pub passivate_after: Duration,
 }
 
+/// `[tools]`: which tools models are offered, and what they may reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolSettings {
+    /// Tools to offer that are off by default.
+    pub enabled: Vec<String>,
+    /// Tools not to offer.
+    pub disabled: Vec<String>,
+    /// Hosts that web tools may reach although they are not public: `host` or `host:port`.
+    pub fetch_hosts: Vec<String>,
+    /// Who answers `web_search`.
+    pub search_engine: SearchEngine,
+    /// Where that engine answers; its usual address if there is one.
+    pub search_url: Option<String>,
+}
+
+/// Who answers `web_search`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchEngine {
+    #[default]
+    DuckDuckGo,
+    Searxng,
+}
+
 impl Config {
     /// The configuration of an empty file at `path`.
     pub fn defaults(path: PathBuf) -> Self {
@@ -144,6 +170,7 @@ impl Config {
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
             written: Vec::new(),
+            tools: ToolSettings::default(),
             notices: Vec::new(),
         }
     }

@@ -55,7 +55,9 @@ const TABLE: &[(&str, May)] = &[
     ("session.resume", May::Never),
     ("session.unattended", May::SetIfTrusted),
     ("sandbox", May::Never),
+    ("tools", May::Never),
     ("daemon", May::Never),
+    ("tools", May::Never),
     ("limits", May::Never),
     // In a project's file alone; each rule is held against its own decision.
     ("rule", May::Narrow),

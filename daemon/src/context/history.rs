@@ -23,6 +23,8 @@ pub(crate) struct History {
     /// Calls without a result yet, with their place and the provider's id.
     calls: BTreeMap<CallId, (u32, String)>,
     results: Vec<(u32, ToolResult)>,
+    /// What happened beside the turn since the last model call.
+    notes: Vec<String>,
 }
 
 impl History {
@@ -35,6 +37,7 @@ impl History {
             }
             Event::InputDelivered(delivered) => {
                 self.flush_results();
+                self.flush_notes();
                 let content = self.inputs.remove(&delivered.input_id).unwrap_or_default();
                 self.user(content);
             }
@@ -43,6 +46,7 @@ impl History {
             }
             Event::StepStarted(_) => {
                 self.flush_results();
+                self.flush_notes();
                 self.reply.clear();
             }
             Event::ItemCompleted(item) => self.item(item, private),
@@ -54,6 +58,10 @@ impl History {
                 }
             }
             Event::ToolCompleted(completed) => self.result(completed),
+            Event::JobEnded(ended) => {
+                let how = protocol::wording::tool_outcome(ended.outcome);
+                self.notes.push(format!("[Job {} is over: {how}. job_output shows what it printed.]", ended.job));
+            }
             Event::TurnCompleted(_) => {
                 self.flush_results();
                 self.flush_cut();
@@ -66,6 +74,14 @@ impl History {
         match self.messages.last_mut() {
             Some(Message::User { content: before }) => before.extend(content),
             _ => self.messages.push(Message::User { content }),
+        }
+    }
+
+    /// Notes come with the next model call, never between calls and their results.
+    fn flush_notes(&mut self) {
+        let notes: Vec<Content> = self.notes.drain(..).map(Content::text).collect();
+        if !notes.is_empty() {
+            self.user(notes);
         }
     }
 

@@ -18,6 +18,9 @@ const LIMIT: Duration = Duration::from_millis(150);
 /// How long what was found, or not found, is believed.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// How long a server that is gone still counts, so that a turn it began fails with its name instead of going on with another model.
+const KEPT: Duration = Duration::from_secs(120);
+
 /// Ids below it belong to the system's accounts, not to people.
 const FIRST_PERSON: u32 = 1_000;
 
@@ -48,14 +51,16 @@ pub(super) struct Neighbours {
 
 #[derive(Debug)]
 struct Seen {
+    /// When it was looked.
     at: Instant,
-    choice: Option<Choice>,
+    /// The choice, and when its server answered last.
+    choice: Option<(Choice, Instant)>,
 }
 
 impl Neighbours {
     /// The model found last.
     pub(super) fn found(&self) -> Option<Choice> {
-        self.seen().as_ref().and_then(|seen| seen.choice.clone())
+        self.seen().as_ref().and_then(|seen| seen.choice.as_ref().map(|(choice, _)| choice.clone()))
     }
 
     /// Looks again, unless somebody just has.
@@ -64,8 +69,11 @@ impl Neighbours {
         if self.seen().as_ref().is_some_and(|seen| seen.at.elapsed() < FRESH) {
             return;
         }
-        let choice = look(&KINDS, http).await;
-        *self.seen() = Some(Seen { at: Instant::now(), choice });
+        let before = self.seen().as_ref().and_then(|seen| seen.choice.clone());
+        let found = look(&KINDS, before.as_ref().map(|(choice, _)| choice), http).await;
+        let now = Instant::now();
+        let kept = before.filter(|(_, answered)| answered.elapsed() < KEPT);
+        *self.seen() = Some(Seen { at: now, choice: found.map(|choice| (choice, now)).or(kept) });
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -79,11 +87,12 @@ fn trusted(uid: u32) -> bool {
     uid < FIRST_PERSON || uid == rustix::process::getuid().as_raw()
 }
 
-/// The first of `kinds` that answers with a model.
-async fn look(kinds: &[Kind], http: &Http) -> Option<Choice> {
+/// The first of `kinds` that answers with a model. The model that was chosen before stays while its server has it: servers load and unload
+/// models by themselves.
+async fn look(kinds: &[Kind], before: Option<&Choice>, http: &Http) -> Option<Choice> {
     let listeners = all();
     let here = kinds.iter().filter_map(|kind| Some((*kind, served(&listeners, kind.port, trusted)?)));
-    let asked: Vec<_> = here.map(|(kind, (address, uid))| ask(kind, SocketAddr::new(address, kind.port), uid, http)).collect();
+    let asked: Vec<_> = here.map(|(kind, (address, uid))| ask(kind, SocketAddr::new(address, kind.port), uid, before, http)).collect();
     if asked.is_empty() {
         return None;
     }
@@ -91,7 +100,7 @@ async fn look(kinds: &[Kind], http: &Http) -> Option<Choice> {
     futures::future::join_all(asked).await.into_iter().flatten().next()
 }
 
-async fn ask(kind: Kind, address: SocketAddr, uid: u32, http: &Http) -> Option<Choice> {
+async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Choice>, http: &Http) -> Option<Choice> {
     let host = match address.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
@@ -110,6 +119,11 @@ async fn ask(kind: Kind, address: SocketAddr, uid: u32, http: &Http) -> Option<C
     );
     // Who answers the one question and not the other speaks another protocol.
     let available = available.ok()?;
+    let before = before.filter(|choice| choice.profile.base_url == api.base_url);
+    if let Some(before) = before.filter(|choice| available.iter().any(|model| model.id == choice.profile.model)) {
+        served(&all(), address.port(), trusted)?;
+        return Some(before.clone());
+    }
     let model = loaded.into_iter().flatten().chain(available).find(|model| is_chat(&model.id))?;
     // The port may have changed hands while it was asked.
     served(&all(), address.port(), trusted)?;
@@ -153,6 +167,7 @@ fn profile(name: &str, base_url: &str, model: &str) -> Profile {
 }
 
 #[cfg(test)]
+#[expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -206,7 +221,7 @@ mod tests {
             ("/api/ps", r#"{"models":[{"name":"llama3","context_length":8192}]}"#),
         ])
         .await?;
-        let choice = look(&[kind("ollama", port, Some("/api/ps"))], &Http::default()).await;
+        let choice = look(&[kind("ollama", port, Some("/api/ps"))], None, &Http::default()).await;
         let choice = choice.ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
         assert_eq!((choice.profile.model.as_str(), choice.profile.context_tokens), ("llama3", Some(8192)));
         assert_eq!(choice.profile.base_url, format!("http://127.0.0.1:{port}/v1"));
@@ -221,7 +236,11 @@ mod tests {
             return Ok(());
         }
         let port = serve(&[("/v1/models", r#"{"data":[{"id":"text-embed"},{"id":"qwen3"}]}"#)]).await?;
-        let choice = look(&[kind("vllm", port, None)], &Http::default()).await;
+        let choice = look(&[kind("vllm", port, None)], None, &Http::default()).await;
+        let mut before = choice.clone().ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
+        before.profile.model = "text-embed".to_owned();
+        let again = look(&[kind("vllm", port, None)], Some(&before), &Http::default()).await;
+        assert_eq!(again.map(|choice| choice.profile.model), Some("text-embed".to_owned()), "a choice stays while it can");
         assert_eq!(choice.map(|choice| choice.profile.model), Some("qwen3".to_owned()));
         Ok(())
     }
@@ -236,9 +255,9 @@ mod tests {
         let http = Http::default();
         let kinds = [kind("a", silent, Some("/api/ps")), kind("b", other, None), kind("c", third, None)];
         // The client is built before, as it reads the system's certificates.
-        let _ = look(&[kind("c", third, None)], &http).await;
+        let _ = look(&[kind("c", third, None)], None, &http).await;
         let begun = Instant::now();
-        let choice = look(&kinds, &http).await;
+        let choice = look(&kinds, None, &http).await;
         assert_eq!(choice.map(|choice| choice.profile.name), Some("c".to_owned()));
         assert!(begun.elapsed() < 10 * LIMIT, "all are asked at once: {:?}", begun.elapsed());
         Ok(())

@@ -8,6 +8,10 @@ use protocol::{Pos, Seq, Time};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
+/// The phase in the list of sessions of one that is idle but has commands in the background: it counts as unfinished, so that
+/// the next life of the daemon records what became of them.
+pub(crate) const BACKGROUND: &str = "background";
+
 /// The append of `drafts`, decided at `at` after `state`, with `after` as the state they lead to.
 pub(crate) fn append(
     key: SessionKey,
@@ -45,7 +49,7 @@ fn columns(state: &State, after: &State) -> serde_json::Result<Columns> {
         serde_json::to_vec(after).map(|bytes| SavedState { bytes, seq: after.seq.0, version: STATE_VERSION })
     };
     Ok(Columns {
-        phase: Some(after.phase().as_str()),
+        phase: Some(if after.turn.is_none() && !after.jobs.is_empty() { BACKGROUND } else { after.phase().as_str() }),
         queued: u32::try_from(after.queue.len() + after.steers.len()).ok(),
         name: changed(&state.name, &after.name),
         title: changed(&state.title, &after.title),

@@ -4,8 +4,8 @@
 use super::state::State;
 use crate::log::{EventLog, LogError, SessionKey};
 use protocol::event::{ApprovalRequested, Event, ToolRequested};
-use protocol::frame::{ApprovalView, CallView, Phase, QueuedInput, Snapshot, TurnView};
-use protocol::{ApprovalId, CallId, InputId, Seq, SessionId, Time, plain_text};
+use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, Snapshot, TurnView};
+use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Time, plain_text};
 use std::collections::BTreeMap;
 
 /// Characters of a waiting input that are shown.
@@ -17,6 +17,8 @@ pub(crate) struct Details {
     pub(crate) calls: BTreeMap<CallId, ToolRequested>,
     pub(crate) approvals: BTreeMap<ApprovalId, (ApprovalRequested, Time)>,
     inputs: BTreeMap<InputId, QueuedInput>,
+    /// What runs in the background; nothing does when a session is opened.
+    commands: BTreeMap<JobId, String>,
 }
 
 impl Details {
@@ -48,6 +50,10 @@ impl Details {
                 };
                 self.inputs.insert(accepted.input_id.clone(), waiting);
             }
+            Event::ToolCompleted(completed) => {
+                let command = self.calls.get(&completed.call).and_then(|call| call.action.command.clone());
+                self.commands.extend(completed.job.clone().zip(command));
+            }
             _ => {}
         }
     }
@@ -57,6 +63,7 @@ impl Details {
         self.calls.retain(|id, _| state.turn.as_ref().is_some_and(|turn| turn.call(id).is_some()));
         self.approvals.retain(|id, _| state.pending().any(|(pending, _)| pending.id == *id));
         self.inputs.retain(|id, _| state.waiting(id).is_some());
+        self.commands.retain(|id, _| state.jobs.iter().any(|job| job.id == *id));
     }
 
     /// Reads back what `state` has open.
@@ -135,7 +142,16 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
             .collect(),
         held: state.held,
         todo: state.todo.clone(),
-        jobs: Vec::new(),
+        jobs: state
+            .jobs
+            .iter()
+            .map(|job| JobView {
+                job: job.id.clone(),
+                call: job.call.clone(),
+                command: details.commands.get(&job.id).cloned().unwrap_or_default(),
+                started_at: job.started_at,
+            })
+            .collect(),
         usage: state.usage,
         presence: Vec::new(),
     }

@@ -3,8 +3,9 @@
 
 use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
 use super::state::{
-    Calibration, Call, Clock, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
 };
+use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
     Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
 };
@@ -91,6 +92,7 @@ impl State {
                     None => turn.go_on = Some(pending),
                     Some(id) => {
                         if let Some(call) = turn.call_mut(id) {
+                            call.firm = request.firm;
                             call.approval = Some(pending);
                         }
                     }
@@ -136,7 +138,12 @@ impl State {
                 _ => {}
             },
             Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
-            Event::JobEnded(_) => {}
+            Event::JobEnded(ended) => {
+                self.jobs.retain(|job| job.id != ended.job);
+                self.ended_jobs.push((ended.job.clone(), seq));
+                let over = self.ended_jobs.len().saturating_sub(MAX_ENDED);
+                self.ended_jobs.drain(..over);
+            }
             Event::ItemCompleted(_) => {}
         }
     }
@@ -256,6 +263,9 @@ impl State {
 
     fn finish_call(&mut self, completed: &ToolCompleted) {
         self.with_turn(|turn| turn.advance_call(&completed.call, Progress::Done));
+        if let Some(id) = completed.job.clone() {
+            self.jobs.push(Job { id, call: completed.call.clone(), started_at: self.at });
+        }
         for (path, hash) in &completed.files {
             if self.read_files.len() >= MAX_READ_FILES && !self.read_files.contains_key(path) {
                 self.read_files.pop_first();
@@ -294,7 +304,7 @@ fn call(requested: &ToolRequested) -> Call {
         writes: requested.writes,
         progress,
         approval: None,
-        by_rule: requested.verdict.rule.is_some(),
+        firm: false,
         edited: None,
     }
 }

@@ -96,6 +96,12 @@ impl Handle {
         }
     }
 
+    /// Tells the actor to end, once there is room.
+    pub(crate) async fn close(&self, reply: Reply<()>) {
+        // An actor that has ended already needs no telling, and drops the reply.
+        let _ = self.mailbox.send(Message::Close(reply)).await;
+    }
+
     /// Puts a request into the mailbox without waiting for an answer.
     pub(crate) fn tell(&self, message: Message) -> Result<(), Tell> {
         self.mailbox.try_send(message).map_err(|error| match error {

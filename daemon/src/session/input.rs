@@ -5,7 +5,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem, ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -26,6 +26,7 @@ pub(crate) enum Input {
     ModelReplied(Box<Replied>),
     ModelFailed(Box<Failed>),
     ToolEnded(Box<ToolEnd>),
+    JobEnded(Box<JobEnd>),
     /// The earliest deadline of the state is over.
     Deadline,
     /// Nobody who could answer was there for as long as the policy waits.
@@ -174,6 +175,17 @@ pub(crate) struct ToolEnd {
     pub(crate) job: Option<JobId>,
     pub(crate) duration_ms: u64,
     pub(crate) files: BTreeMap<String, String>,
+}
+
+/// How a command in the background ended.
+#[derive(Debug, Clone)]
+pub(crate) struct JobEnd {
+    pub(crate) job: JobId,
+    pub(crate) outcome: ToolOutcome,
+    pub(crate) output: String,
+    pub(crate) blob: Option<BlobRef>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: u64,
 }
 
 /// What a decision may look at beside state and input.

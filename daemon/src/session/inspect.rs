@@ -41,6 +41,7 @@ pub(crate) async fn inspect_command(
     let place = Place {
         target: opened.map_err(|error| error.to_string())?,
         read: ReadSet::default(),
+        jobs: crate::tool::Jobs::default(),
     };
     let arguments = serde_json::json!({ "command": command });
     let inspected = tool

@@ -5,6 +5,7 @@ use protocol::event::Envelope;
 use protocol::frame::{ClientView, OpenType, Snapshot, Stream};
 use protocol::{ItemId, Seq};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
@@ -70,6 +71,7 @@ pub(crate) fn extend_ring(ring: &mut VecDeque<Arc<Envelope>>, events: impl IntoI
 #[derive(Debug)]
 pub(crate) struct Feed {
     streams: Mutex<Vec<OpenStream>>,
+    frozen: AtomicBool,
     publisher: Publisher,
 }
 
@@ -96,7 +98,7 @@ pub(crate) struct Fragment {
 
 impl Feed {
     pub(crate) fn new(publisher: Publisher) -> Arc<Self> {
-        Arc::new(Self { streams: Mutex::new(Vec::new()), publisher })
+        Arc::new(Self { streams: Mutex::new(Vec::new()), frozen: AtomicBool::new(false), publisher })
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Vec<OpenStream>> {
@@ -109,9 +111,24 @@ impl Feed {
         self.locked().push(OpenStream { item, index, item_type, stream, tool, text, dropped: 0 });
     }
 
+    /// From now on nothing is shown any more.
+    pub(crate) fn freeze(&self) {
+        let _streams = self.locked();
+        self.frozen.store(true, Ordering::SeqCst);
+    }
+
+    /// What was frozen in vain goes on.
+    pub(crate) fn thaw(&self) {
+        self.frozen.store(false, Ordering::SeqCst);
+    }
+
     /// The stream at `index` of the reply, or the output, grew.
     pub(crate) fn push(&self, index: usize, text: &str) {
-        if let Some(open) = self.locked().iter_mut().find(|open| open.index == index) {
+        let mut streams = self.locked();
+        if self.frozen.load(Ordering::SeqCst) {
+            return;
+        }
+        if let Some(open) = streams.iter_mut().find(|open| open.index == index) {
             open.text.push_str(text);
             if open.text.len() > OPEN_BYTES {
                 let from = open.text.ceil_char_boundary(open.text.len() - OPEN_BYTES / 2);
@@ -119,6 +136,7 @@ impl Feed {
                 open.dropped += from as u64;
             }
         }
+        drop(streams);
         self.publisher.bump();
     }
 

@@ -5,7 +5,7 @@
 
 use super::decide::decide;
 use super::input::{
-    Answer, Context, Edited, Failed, Input, Inspected, Item, Piece, Reach, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
+    Answer, Context, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
 };
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
@@ -16,7 +16,7 @@ use protocol::event::{
     SessionChanged, SessionCreated, ToolOutcome, TurnOutcome,
 };
 use protocol::{
-    By, CallId, Content, InputId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended, UnattendedPolicy,
+    By, CallId, Content, InputId, JobId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended, UnattendedPolicy,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -229,7 +229,19 @@ impl World {
         match effect {
             None => {}
             Some(Effect::Model(key)) => self.model_ends(key, weather),
+            Some(Effect::Job(job)) => {
+                let end = JobEnd {
+                    job,
+                    outcome: ToolOutcome::Ok,
+                    output: "done".to_owned(),
+                    blob: None,
+                    exit_code: Some(0),
+                    duration_ms: 1,
+                };
+                self.feed(Input::JobEnded(Box::new(end)), weather);
+            }
             Some(Effect::Tool(call)) => {
+                let job = self.random.chance(20).then(|| JobId::of(&call));
                 let end = ToolEnd {
                     call,
                     outcome: Outcome::Ok,
@@ -239,7 +251,7 @@ impl World {
                     diff: None,
                     exit_code: None,
                     todo: None,
-                    job: None,
+                    job,
                     duration_ms: 1,
                     files: BTreeMap::new(),
                 };
@@ -336,7 +348,7 @@ impl World {
     /// Lets everything end without further trouble.
     fn drain(&mut self) {
         for _ in 0..4_000 {
-            if self.state.turn.is_none() && self.state.queue.is_empty() {
+            if self.state.turn.is_none() && self.state.queue.is_empty() && self.state.jobs.is_empty() {
                 return;
             }
             let calm = Weather::Calm;
@@ -368,6 +380,8 @@ struct Checked {
     inputs: BTreeMap<InputId, u32>,
     calls: BTreeMap<CallId, Seen>,
     approvals: BTreeMap<String, (bool, bool)>,
+    /// How often each job that was begun has ended.
+    jobs: BTreeMap<JobId, u32>,
     urgent: Vec<InputId>,
     first_delivery: bool,
     /// A changed call whose next question must follow.
@@ -479,6 +493,14 @@ impl Checked {
                 assert_eq!(call.completed, 1, "a call with two results");
                 let unstarted = [ToolOutcome::Denied, ToolOutcome::NotRun, ToolOutcome::Error];
                 assert!(call.started == 1 || unstarted.contains(&completed.outcome), "a result of a call that never began");
+                if let Some(job) = &completed.job {
+                    assert_eq!(self.jobs.insert(job.clone(), 0), None, "a job begun twice");
+                }
+            }
+            Event::JobEnded(ended) => {
+                let ends = self.jobs.get_mut(&ended.job).unwrap();
+                *ends += 1;
+                assert_eq!(*ends, 1, "a job ended twice");
             }
             _ => {}
         }
@@ -500,6 +522,7 @@ fn run(seed: u64) -> usize {
     let checked = Checked::all(&world.log);
     assert_eq!(checked.turn, None, "a turn without an end");
     assert!(checked.turns.values().all(|ends| *ends == 1), "a turn without its one end");
+    assert!(checked.jobs.values().all(|ends| *ends == 1), "a job without its one end");
     assert!(checked.inputs.values().all(|ends| *ends == 1), "an input without its one end");
     assert!(checked.approvals.values().all(|(_, resolved)| *resolved), "an approval without an answer");
     assert!(world.started.values().all(|times| *times == 1), "a tool ran twice");
@@ -515,7 +538,7 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
         state.apply(Seq(seq), Time(0), event);
         match event {
             Event::StepStarted(started) => {
-                running.clear();
+                running.retain(|effect| matches!(effect, Effect::Job(_)));
                 running.insert(Effect::Model(ModelKey {
                     turn: started.turn.clone(),
                     step: started.step,
@@ -523,13 +546,17 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
                     seq: Seq(seq),
                 }));
             }
-            Event::StepCompleted(_) | Event::TurnCompleted(_) => running.retain(|effect| matches!(effect, Effect::Tool(_))),
-            Event::StepFailed(_) => running.clear(),
+            Event::StepCompleted(_) | Event::TurnCompleted(_) => running.retain(|effect| !matches!(effect, Effect::Model(_))),
+            Event::StepFailed(_) => running.retain(|effect| matches!(effect, Effect::Job(_))),
             Event::ToolStarted(started) => {
                 running.insert(Effect::Tool(started.call.clone()));
             }
             Event::ToolCompleted(completed) => {
                 running.remove(&Effect::Tool(completed.call.clone()));
+                running.extend(completed.job.clone().map(Effect::Job));
+            }
+            Event::JobEnded(ended) => {
+                running.remove(&Effect::Job(ended.job.clone()));
             }
             _ => {}
         }

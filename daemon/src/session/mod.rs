@@ -29,7 +29,7 @@ mod state;
 mod wanted;
 
 pub(crate) use actor::storage;
-pub(crate) use commit::envelope;
+pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::{Edited, Send, grant_of};

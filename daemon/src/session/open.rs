@@ -10,7 +10,8 @@ use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
 use super::state::{STATE_VERSION, State};
 use crate::config::Project;
-use crate::log::{LogError, PAGE_ROWS, Row, SessionRow};
+use crate::log::{LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
+use crate::tool::Jobs;
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let session = SessionId(row.id.clone());
     let (state, environment) = folded(&deps, &row).await?;
     let details = Details::load(&deps.log, row.key, &state).await.map_err(|error| super::actor::storage(&error))?;
+    let jobs = ended_jobs(&deps, row.key, &state).await.map_err(|error| super::actor::storage(&error))?;
     let wall = (deps.wall)();
     let parked = parked(&state, Duration::from_millis(wall.ms_since(state.at)), &deps);
     let mut ring = VecDeque::new();
@@ -47,15 +49,16 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
     let handle = Handle::new(sender, publisher.clone(), Arc::clone(&presence));
-    let actor = Actor {
+    let mut actor = Actor {
         session,
         key: row.key,
         clock: SessionClock::new(wall, state.at),
-        opened: tokio::time::Instant::now(),
+        grace_until: tokio::time::Instant::now() + if state.turn.is_some() { deps.tuning.grace } else { Duration::ZERO },
         parked,
         environment,
         place: None,
         project,
+        jobs,
         history: None,
         ring,
         publisher,
@@ -68,8 +71,22 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         details,
         deps,
     };
+    actor.begin().await?;
     let task = tokio::spawn(actor.run());
     Ok(Opened { handle, task })
+}
+
+/// The jobs' table with the results that are still of interest.
+async fn ended_jobs(deps: &Deps, session: SessionKey, state: &State) -> Result<Jobs, LogError> {
+    let jobs = Jobs::default();
+    for (_, seq) in &state.ended_jobs {
+        for row in deps.log.read(session, seq.0.saturating_sub(1), 1).await? {
+            if let Ok(Some(event)) = Event::parse(&row.kind, &row.body) {
+                super::actor::note_end(&jobs, &event);
+            }
+        }
+    }
+    Ok(jobs)
 }
 
 /// The state at the head, and the environment commands run with.

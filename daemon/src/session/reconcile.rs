@@ -1,7 +1,7 @@
 //! The runner: starts what the state wants and does not run, cancels what runs and is no longer wanted, and hands back each end. A
 //! tool call is never started twice in one life, whatever the state says.
 
-use super::input::{Failed, Retry, ToolEnd};
+use super::input::{Failed, JobEnd, Retry, ToolEnd};
 use super::live::Feed;
 use super::wanted::{Effect, STOP_MS, Urge};
 use crate::tool::{Outcome, StopLevel};
@@ -19,6 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub(crate) enum End {
     Model(Box<super::effect::model::ModelEnd>),
     Tool(Box<ToolEnd>),
+    Job(Box<JobEnd>),
 }
 
 /// What runs.
@@ -62,7 +63,7 @@ impl Runner {
         }
         let fresh = |effect: &&Effect| match effect {
             Effect::Tool(call) => !self.started_tools.contains(call),
-            Effect::Model(_) => !self.work.contains_key(*effect),
+            Effect::Model(_) | Effect::Job(_) => !self.work.contains_key(*effect),
         };
         wanted.keys().filter(fresh).cloned().collect()
     }
@@ -150,6 +151,7 @@ fn panicked(effect: &Effect) -> End {
             }),
             history: crate::context::history::History::default(),
         })),
+        Effect::Job(job) => End::Job(Box::new(JobEnd { output: message, ..super::effect::job::lost(job.clone()) })),
         Effect::Tool(call) => End::Tool(Box::new(ToolEnd {
             call: call.clone(),
             outcome: Outcome::Error,

@@ -36,6 +36,14 @@ struct Slot {
     task: Arc<Mutex<Option<tokio::task::JoinHandle<()>>>>,
 }
 
+impl Slot {
+    /// Whether its session lives no more, and nothing of it is left to wait for.
+    fn over(&self) -> bool {
+        let ended = || self.task.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(tokio::task::JoinHandle::is_finished);
+        matches!(self.opening.peek(), Some(Ok(handle)) if !handle.alive()) && ended()
+    }
+}
+
 impl Registry {
     pub(crate) fn new(deps: Arc<Deps>) -> Self {
         Self { deps, slots: Arc::default(), closed: Arc::default() }
@@ -67,6 +75,7 @@ impl Registry {
 
     fn opening(&self, session: &SessionId) -> Opening {
         let mut slots = self.locked();
+        slots.retain(|id, slot| id == session || !slot.over());
         let before = slots.get(session);
         if let Some(slot) = before {
             match slot.opening.peek() {
@@ -152,9 +161,8 @@ impl Registry {
         let Some(slot) = slot else { return };
         if let Ok(handle) = slot.opening.await {
             let (reply, done) = oneshot::channel();
-            if handle.tell(Message::Close(reply)).is_ok() {
-                let _ = done.await;
-            }
+            handle.close(reply).await;
+            let _ = done.await;
         }
         let task = slot.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task {

@@ -4,12 +4,12 @@
 use crate::policy::Grant;
 use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
-use protocol::{ApprovalId, By, CallId, InputId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
+use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the stored form: a state of another version is not read, the log is folded anew.
-pub(crate) const STATE_VERSION: u32 = 1;
+pub(crate) const STATE_VERSION: u32 = 2;
 
 /// Inputs that may wait. Beyond it a `send` answers `queue_full`.
 pub(crate) const MAX_WAITING: usize = 32;
@@ -50,6 +50,10 @@ pub(crate) struct State {
     pub(crate) usage: Usage,
     /// What the model means to do; bounded by its tool, 64 items of 200 characters.
     pub(crate) todo: Vec<TodoItem>,
+    /// Commands in the background; bounded by their tool, `MAX_JOBS`.
+    pub(crate) jobs: Vec<Job>,
+    /// The last jobs that ended, with where their `job.ended` stands, the oldest first.
+    pub(crate) ended_jobs: Vec<(JobId, Seq)>,
     /// Outcome of the last turn.
     pub(crate) outcome: Option<TurnOutcome>,
     /// The last notice about an automatically chosen model.
@@ -61,6 +65,15 @@ pub(crate) struct State {
     /// A person was told that the context nears its budget.
     pub(crate) context_noticed: bool,
     pub(crate) calibration: Calibration,
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) id: JobId,
+    /// The call that started it.
+    pub(crate) call: CallId,
+    pub(crate) started_at: Time,
 }
 
 /// An input that waits.
@@ -150,8 +163,8 @@ pub(crate) struct Call {
     pub(crate) writes: bool,
     pub(crate) progress: Progress,
     pub(crate) approval: Option<Pending>,
-    /// A rule asked for it: a change of mode does not answer it.
-    pub(crate) by_rule: bool,
+    /// It is asked in every mode: a change of mode does not answer it.
+    pub(crate) firm: bool,
     /// Where the answer stands that gave it other arguments.
     #[serde(default)]
     pub(crate) edited: Option<Seq>,
@@ -199,7 +212,7 @@ impl Calibration {
 
     /// An estimate, corrected.
     pub(crate) fn correct(self, estimate: u64) -> u64 {
-        if self.estimated == 0 { estimate } else { estimate.saturating_mul(self.reported) / self.estimated }
+        estimate.saturating_mul(self.reported).checked_div(self.estimated).unwrap_or(estimate)
     }
 }
 

@@ -2,7 +2,7 @@
 //! runs and is no longer wanted; a restart is nothing else.
 
 use super::state::{Progress, Stage, State, Turn};
-use protocol::{CallId, Seq, Time, TurnId};
+use protocol::{CallId, JobId, Seq, Time, TurnId};
 use std::collections::BTreeMap;
 
 /// Milliseconds between an interrupt and the kill of what still runs.
@@ -16,6 +16,8 @@ pub(crate) const ABANDON_MS: u64 = 5_000;
 pub(crate) enum Effect {
     Model(ModelKey),
     Tool(CallId),
+    /// A command that goes on after its call, also between turns.
+    Job(JobId),
 }
 
 /// The key of a model call.
@@ -40,7 +42,12 @@ pub(crate) enum Urge {
 
 /// The work that should be under way, and how.
 pub(crate) fn wanted(state: &State) -> BTreeMap<Effect, Urge> {
-    let Some(turn) = &state.turn else { return BTreeMap::new() };
+    let mut wanted = state.turn.as_ref().map(of_turn).unwrap_or_default();
+    wanted.extend(state.jobs.iter().map(|job| (Effect::Job(job.id.clone()), Urge::Run)));
+    wanted
+}
+
+fn of_turn(turn: &Turn) -> BTreeMap<Effect, Urge> {
     match turn.stage {
         Stage::Calling { retry_at: Some(_) } => BTreeMap::new(),
         // The turn has begun, and its first step follows in the same transaction.

@@ -30,10 +30,26 @@ pub(super) fn programs(git: &Path, place: &Path, home: Option<&Path>) -> Vec<Str
 /// `scope NUL key NUL` pairs.
 fn listing(git: &Path, place: &Path, home: Option<&Path>) -> Option<Vec<u8>> {
     let mut command = Command::new(git);
-    command.args(["--no-pager", "config", "--show-scope", "--includes", "--name-only", "-z", "--list"]);
-    command.current_dir(place).env_clear().envs(GIT_WITHOUT_PROGRAMS.iter().copied());
+    command.args([
+        "--no-pager",
+        "config",
+        "--show-scope",
+        "--includes",
+        "--name-only",
+        "-z",
+        "--list",
+    ]);
+    command
+        .current_dir(place)
+        .env_clear()
+        .envs(GIT_WITHOUT_PROGRAMS.iter().copied());
     command.env("LC_ALL", "C").envs(home.map(|home| ("HOME", home)));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
     let listing = child.stdout.take().and_then(read);
     if listing.is_none() {
         // It may be gone already.
@@ -51,7 +67,10 @@ fn read(mut pipe: std::process::ChildStdout) -> Option<Vec<u8>> {
     let mut chunk = [0; 8192];
     loop {
         let left = LIST_LIMIT.checked_sub(begin.elapsed())?;
-        let timeout = Timespec { tv_sec: i64::try_from(left.as_secs()).ok()?, tv_nsec: left.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).ok()?,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         let mut fds = [PollFd::new(&pipe, PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&timeout)) {
             Ok(0) => return None,
@@ -85,7 +104,10 @@ fn keys(listing: &[u8]) -> Vec<String> {
 /// Whether git runs the value of this key, or takes keys from where it points.
 fn runs_programs(key: &str) -> bool {
     let key = key.to_lowercase();
-    let (section, name) = (key.split('.').next().unwrap_or_default(), key.rsplit('.').next().unwrap_or_default());
+    let (section, name) = (
+        key.split('.').next().unwrap_or_default(),
+        key.rsplit('.').next().unwrap_or_default(),
+    );
     match section {
         "core" => matches!(
             name,
@@ -112,7 +134,11 @@ mod tests {
     #[test]
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn a_repository_with_a_filter_is_found_and_an_include_that_hangs_is_given_up() -> anyhow::Result<()> {
-        let Some(git) = ["/usr/bin/git", "/usr/local/bin/git"].iter().map(Path::new).find(|git| git.is_file()) else {
+        let Some(git) = ["/usr/bin/git", "/usr/local/bin/git"]
+            .iter()
+            .map(Path::new)
+            .find(|git| git.is_file())
+        else {
             eprintln!("SKIP: no git");
             return Ok(());
         };

@@ -43,6 +43,9 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(2);
 /// How often orphans that end while the command runs are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
+/// What is said before the output of a command whose tree could not be looked through.
+const UNSEEN: &str = "[the project is too large to look for all files with names of secrets; some may not be hidden]\n";
+
 /// Where there are no process descriptors: how often the command's end is looked for.
 const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
@@ -157,6 +160,10 @@ fn guard(order: &Order) -> io::Result<()> {
     enter(order)?;
     let mut ghosts = Ghosts::default();
     let plan = order.sandbox.as_ref().map(|profile| Plan::new(profile, &mut ghosts));
+    if plan.as_ref().is_some_and(|plan| plan.unseen) {
+        // Nobody reading is no reason not to run.
+        let _ = io::stdout().write_all(UNSEEN.as_bytes());
+    }
     let started = start(order, plan);
     let done = started.and_then(|main| attend(Brood::new(main), &mut control));
     ghosts.leave();

@@ -26,7 +26,9 @@ impl Target {
         for word in command.text.split(border).filter(|word| !word.is_empty()) {
             // An option may hold its directory: `-Cdocs`.
             let word = word.strip_prefix("-C").filter(|rest| !rest.is_empty()).unwrap_or(word);
-            let Ok(place) = command.cwd.join(word).canonicalize() else { continue };
+            let Ok(place) = command.cwd.join(word).canonicalize() else {
+                continue;
+            };
             let inside = self.roots().iter().any(|root| place.starts_with(&root.path));
             if inside && place.is_dir() && !places.contains(&place) {
                 places.push(place);
@@ -36,7 +38,9 @@ impl Target {
     }
 
     fn programs_of_git(&self, places: &[PathBuf]) -> Vec<String> {
-        let Some(git) = self.program("git") else { return Vec::new() };
+        let Some(git) = self.program("git") else {
+            return Vec::new();
+        };
         let mut keys: Vec<String> = Vec::new();
         for place in places.iter().take(REPOSITORIES_LIMIT) {
             keys.extend(git_config::programs(&git, place, self.home()));

@@ -32,7 +32,13 @@ pub(super) fn spawn(
     drop(command);
     spawned.map_err(|error| {
         let mut reason = String::new();
-        let read = std::fs::File::from(reader).take(REASON_LIMIT_BYTES).read_to_string(&mut reason);
-        if read.is_ok() && !reason.is_empty() { io::Error::new(error.kind(), reason) } else { error }
+        let read = std::fs::File::from(reader)
+            .take(REASON_LIMIT_BYTES)
+            .read_to_string(&mut reason);
+        if read.is_ok() && !reason.is_empty() {
+            io::Error::new(error.kind(), reason)
+        } else {
+            error
+        }
     })
 }

@@ -1,7 +1,7 @@
-//! `bash`: runs a shell command to its end. No state carries over from one call to the next.
+//! `bash`: runs a shell command, to its end or in the background as a job. No state carries over from one call to the next.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::output::{Decoder, Kept, MODEL_LIMIT_BYTES};
-use super::{
-    Action, ArgumentError, Ended, Inspected, Outcome, OutputSink, Place, RunContext, Spec, StopLevel, StopSignal, Tool,
-};
-use super::{arguments, blocking, scripts};
+use super::jobs::{MAX_JOBS, NoRoom};
+use super::output::MODEL_LIMIT_BYTES;
+use super::supervise::{Limit, Waited, Watch};
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool};
+use super::{arguments, blocking, duration, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
 use crate::policy::shell::operands;
 use crate::target::sandbox::{Confinement, Mode};
-use crate::target::{CommandEnd, CommandEvent, GuardPlan, Resolved, Running, TargetError, is_personal};
+use crate::target::{GuardPlan, Resolved, Running, TargetError, is_personal};
 
 /// How long a command may run when the call does not say.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
@@ -28,12 +28,6 @@ const TIMEOUT_LIMIT: Duration = Duration::from_secs(600);
 
 /// Bytes of a command: below what the kernel takes as one argument, and far beyond what a person reads.
 const COMMAND_LIMIT_BYTES: usize = 100_000;
-
-/// From SIGTERM to SIGKILL when the time is over. When a person stops a call the session decides.
-const KILL_AFTER: Duration = Duration::from_secs(2);
-
-/// From the order to kill until the guard itself is killed, which happens only where it no longer obeys.
-const FORCE_AFTER: Duration = Duration::from_secs(3);
 
 /// Runs a shell command.
 pub(super) struct Bash;
@@ -50,20 +44,53 @@ struct Arguments {
     /// Ask the person to let this one command run outside the sandbox, as a call of its own. Only when the sandbox
     /// refused what the task needs, or clearly will (a push with the person's keys, a file outside the project).
     outside_sandbox: Option<bool>,
-    /// Milliseconds until the command is ended, 120000 if left out.
+    /// Milliseconds until the command is ended, 120000 if left out; without a limit in the background.
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
+    /// true: wait for its end. false: start it in the background. A duration up to "10m": wait so long, then let it go on in
+    /// the background. true if left out.
+    #[schemars(with = "Option<WaitForm>")]
+    wait: Option<Value>,
+}
+
+/// What `wait` may be, for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum WaitForm {
+    Plain(bool),
+    Duration(String),
+}
+
+/// How long the call waits for its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    ToTheEnd,
+    For(Duration),
+    Not,
+}
+
+impl Wait {
+    fn parse(value: Option<&Value>) -> Result<Self, ArgumentError> {
+        match value {
+            None | Some(Value::Null | Value::Bool(true)) => Ok(Self::ToTheEnd),
+            Some(Value::Bool(false)) => Ok(Self::Not),
+            Some(Value::String(text)) => duration::parse(text).map(Self::For).map_err(|why| ArgumentError::at("wait", why)),
+            Some(_) => Err(ArgumentError::at("wait", "expected true, false or a duration such as \"90s\"")),
+        }
+    }
 }
 
 static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     name: "bash",
     description: format!(
         "Runs a shell command and returns its output (standard output and error interleaved), exit code and duration. \
-         Each call starts afresh: `cd`, variables and background processes do not carry over; use `cwd` and one command \
-         line. Nothing can be typed into it. It is ended after `timeout_ms` (default 120000, at most 600000). Of more than \
-         {MODEL_LIMIT_BYTES} bytes of output you see the beginning and the end. Commands may run in a sandbox that lets them \
-         write in the project, in temporary directories and in build caches only, and hides keys; set `outside_sandbox` to \
-         ask for more."
+         Each call starts afresh: `cd` and variables do not carry over; use `cwd` and one command line. What it leaves \
+         running with `&` is killed at its end: for a server or a long build use `wait: false`, which answers with a job for \
+         job_output and job_kill (at most {MAX_JOBS} at once), or a `wait` such as \"2m\". Nothing can be typed into it. It is \
+         ended after `timeout_ms` (default 120000, at most 600000). Of more than {MODEL_LIMIT_BYTES} bytes of output you see \
+         the beginning and the end. Commands may run in a sandbox that lets them write in the project, in temporary \
+         directories and in build caches only, and hides keys; set `outside_sandbox` to ask for more."
     ),
     schema: arguments::schema::<Arguments>(),
     writes: true,
@@ -73,7 +100,8 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
 struct Checked {
     arguments: Arguments,
     cwd: Resolved,
-    timeout: Duration,
+    limit: Limit,
+    wait: Wait,
 }
 
 impl Arguments {
@@ -99,16 +127,22 @@ impl Checked {
         if arguments.command.contains('\0') {
             return Err(ArgumentError::at("command", "holds a NUL character"));
         }
-        let timeout = arguments.timeout_ms.map_or(TIMEOUT_DEFAULT, Duration::from_millis);
-        if timeout.is_zero() || timeout > TIMEOUT_LIMIT {
-            return Err(ArgumentError::at("timeout_ms", "must be from 1 to 600000"));
-        }
+        let wait = Wait::parse(arguments.wait.as_ref())?;
+        let limit = match (arguments.timeout_ms.map(Duration::from_millis), wait) {
+            (Some(timeout), _) if timeout.is_zero() || timeout > TIMEOUT_LIMIT => {
+                return Err(ArgumentError::at("timeout_ms", "must be from 1 to 600000"));
+            }
+            (Some(timeout), _) => Limit::After(timeout),
+            (None, Wait::ToTheEnd) => Limit::After(TIMEOUT_DEFAULT),
+            (None, _) => Limit::Never,
+        };
         let cwd = place.target.resolve(arguments.cwd.as_deref().unwrap_or("."));
         let cwd = cwd.map_err(|error| ArgumentError::at("cwd", error))?;
         Ok(Self {
             arguments,
             cwd,
-            timeout,
+            limit,
+            wait,
         })
     }
 }
@@ -184,23 +218,29 @@ impl Tool for Bash {
             Ok(checked) => checked,
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         };
-        let begin = Instant::now();
+        if checked.wait != Wait::ToTheEnd
+            && let Err(full) = run.place.jobs.room()
+        {
+            return Ended::new(Outcome::NotRun, full.to_string());
+        }
         let sandboxed = Sandboxed {
             place: run.place,
             guard: run.guard,
             confinement: checked.arguments.confinement(run.confinement),
         };
-        let line = &checked.arguments.command;
-        let started = sandboxed.start(line, &checked.cwd);
-        let mut ended = match started {
-            Ok(running) => {
-                let ended = Watch::new(running, run.output, checked.timeout).until_ended(run.stop).await;
-                sandboxed.explain(ended, &checked).await
-            }
-            Err(error) => Ended::new(Outcome::Error, error.to_string()),
+        let watch = match sandboxed.start(&checked.arguments.command, &checked.cwd) {
+            Ok(running) => Watch::new(running, run.output, checked.limit),
+            Err(error) => return Ended::new(Outcome::Error, error.to_string()),
         };
-        ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ended
+        let waited = match checked.wait {
+            Wait::ToTheEnd => Waited::Ended(Box::new(watch.until_ended(run.stop).await)),
+            Wait::Not => Waited::Runs(Box::new(watch)),
+            Wait::For(patience) => watch.for_a_while(patience, run.stop).await,
+        };
+        match waited {
+            Waited::Ended(ended) => sandboxed.explain(*ended, &checked).await,
+            Waited::Runs(watch) => in_background(&sandboxed.place, &run.call, *watch),
+        }
     }
 }
 
@@ -235,199 +275,27 @@ impl Sandboxed {
     }
 }
 
-/// A running command and what is known of it so far.
-struct Watch {
-    running: Running,
-    sink: Box<dyn OutputSink>,
-    decoder: Decoder,
-    kept: Kept,
-    begin: Instant,
-    /// Why it is being ended, once it is.
-    ending: Option<Outcome>,
-    next: Next,
-    next_at: tokio::time::Instant,
-}
-
-/// What happens to the command when the time in [`Watch::next_at`] comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    TimeOut,
-    Kill,
-    Force,
-    Nothing,
-}
-
-impl Watch {
-    fn new(running: Running, sink: Box<dyn OutputSink>, timeout: Duration) -> Self {
-        Self {
-            running,
-            sink,
-            decoder: Decoder::default(),
-            kept: Kept::default(),
-            begin: Instant::now(),
-            ending: None,
-            next: Next::TimeOut,
-            next_at: tokio::time::Instant::now() + timeout,
-        }
-    }
-
-    async fn until_ended(mut self, mut stop: StopSignal) -> Ended {
-        let mut level = StopLevel::Run;
-        loop {
-            tokio::select! {
-                event = self.running.next() => match event {
-                    CommandEvent::Output(bytes) => self.output(&bytes),
-                    CommandEvent::Ended(end) => return self.ended(&end),
-                },
-                raised = raised_above(&mut stop, level) => {
-                    level = raised;
-                    self.stop(level).await;
-                }
-                () = tokio::time::sleep_until(self.next_at), if self.next != Next::Nothing => self.escalate().await,
-            }
-        }
-    }
-
-    fn output(&mut self, bytes: &[u8]) {
-        let text = self.decoder.decode(bytes);
-        self.push(&text);
-    }
-
-    fn push(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.sink.push(text);
-            self.kept.push(text);
-        }
-    }
-
-    async fn stop(&mut self, level: StopLevel) {
-        self.ending = self.ending.or(Some(Outcome::Stopped));
-        match level {
-            StopLevel::Run => {}
-            StopLevel::Stop => self.running.terminate().await,
-            StopLevel::Kill => self.kill().await,
-        }
-    }
-
-    async fn escalate(&mut self) {
-        match self.next {
-            Next::TimeOut => {
-                self.ending = self.ending.or(Some(Outcome::TimedOut));
-                self.running.terminate().await;
-                self.plan(Next::Kill, KILL_AFTER);
-            }
-            Next::Kill => self.kill().await,
-            Next::Force => {
-                self.running.force().await;
-                self.next = Next::Nothing;
-            }
-            Next::Nothing => {}
-        }
-    }
-
-    async fn kill(&mut self) {
-        self.running.kill().await;
-        self.plan(Next::Force, FORCE_AFTER);
-    }
-
-    fn plan(&mut self, next: Next, after: Duration) {
-        self.next = next;
-        self.next_at = tokio::time::Instant::now() + after;
-    }
-
-    fn ended(mut self, end: &CommandEnd) -> Ended {
-        let rest = self.decoder.finish();
-        self.push(rest);
-        let outcome = self.ending.unwrap_or(match end {
-            CommandEnd::Exited(0) => Outcome::Ok,
-            CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Failed(_) => Outcome::Error,
-        });
-        let mut text = self.kept.for_model();
-        if text.is_empty() {
-            text.push_str("(no output)");
-        }
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&last_line(outcome, end, self.begin.elapsed()));
-        let mut ended = Ended::new(outcome, text);
-        ended.whole = self.kept.whole();
-        ended.cut_bytes = self.kept.dropped();
-        ended.exit_code = match end {
-            CommandEnd::Exited(code) => Some(*code),
-            _ => None,
-        };
-        ended
-    }
-}
-
-/// Waits until the signal is more urgent than `level`. A closed channel means that nobody wants the call any more.
-async fn raised_above(stop: &mut StopSignal, level: StopLevel) -> StopLevel {
-    if level == StopLevel::Kill {
-        return std::future::pending().await;
-    }
-    match stop.wait_for(|asked| *asked > level).await {
-        Ok(asked) => *asked,
-        Err(_) => StopLevel::Kill,
-    }
-}
-
-fn last_line(outcome: Outcome, end: &CommandEnd, took: Duration) -> String {
-    let seconds = format!("{:.1} s", took.as_secs_f64());
-    let how = match end {
-        CommandEnd::Exited(code) => format!("exit code {code}"),
-        CommandEnd::Signalled(9) if outcome == Outcome::Error => {
-            "killed by SIGKILL, perhaps by the kernel for want of memory".to_string()
-        }
-        CommandEnd::Signalled(number) => format!("killed by {}", signal_name(*number)),
-        CommandEnd::Failed(why) => format!("failed: {why}"),
+/// Hands the command over to the session, which goes on with it once the end of this call is recorded.
+fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
+    let output = watch.so_far();
+    let ran = watch.begin().elapsed();
+    let job = match place.jobs.adopt(call, watch) {
+        Ok(job) => job,
+        // Nobody else starts jobs while this call runs, so this is a second line of defence; the command ends with its watch.
+        Err(full @ NoRoom) => return Ended::new(Outcome::Error, full.to_string()),
     };
-    match outcome {
-        Outcome::TimedOut => format!("[timed out after {seconds}, {how}; the output is what came until then]"),
-        Outcome::Stopped => format!("[stopped after {seconds}, {how}; the output is what came until then]"),
-        _ => format!("[{how}, {seconds}]"),
+    let line = format!("[goes on in the background as job {job}; job_output shows more, job_kill ends it]");
+    let text = if output.is_empty() { line } else { format!("{}\n{line}", output.trim_end_matches('\n')) };
+    Ended {
+        job: Some(job),
+        duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+        ..Ended::new(Outcome::Ok, text)
     }
-}
-
-fn signal_name(number: i32) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        _ => return format!("signal {number}"),
-    };
-    name.to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_line_says_how_it_ended_and_how_long_it_took() {
-        let took = Duration::from_millis(1230);
-        assert_eq!(
-            last_line(Outcome::Ok, &CommandEnd::Exited(0), took),
-            "[exit code 0, 1.2 s]"
-        );
-        assert_eq!(
-            last_line(Outcome::Error, &CommandEnd::Signalled(11), took),
-            "[killed by SIGSEGV, 1.2 s]"
-        );
-        assert!(last_line(Outcome::Error, &CommandEnd::Signalled(9), took).contains("memory"));
-        assert!(
-            last_line(Outcome::TimedOut, &CommandEnd::Signalled(15), took)
-                .starts_with("[timed out after 1.2 s, killed by SIGTERM;")
-        );
-    }
 
     #[test]
     fn the_schema_says_the_limits_the_code_enforces() {

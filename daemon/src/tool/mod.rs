@@ -1,11 +1,10 @@
-//! What the model can do: the [`Tool`] trait, the static list of tools, and the values a call is made of.
+//! What the model can do: the [`Tool`] trait, the list of tools (`catalog`), and the values a call is made of.
 //!
 //! A call goes through a tool twice. [`Tool::inspect`] parses the arguments, resolves what they name and previews the
 //! effect, touching nothing; policy and the person judge exactly that. [`Tool::run`] inspects again, refuses to start if
 //! the digest differs from the judged one, and then acts through the target. Every run ends in an [`Ended`]; errors are
 //! results for the model, not failures of the daemon.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -19,17 +18,25 @@ use crate::target::Target;
 pub use crate::target::GuardPlan;
 pub use crate::target::sandbox::Confinement;
 pub use arguments::ArgumentError;
+pub use catalog::{Listed, Settings, all, catalog};
 pub use digest::judged_part;
+pub use jobs::Jobs;
 pub use read_set::ReadSet;
 
 mod arguments;
 mod bash;
+pub mod catalog;
 mod change;
 mod diff;
 mod digest;
+mod duration;
 mod edit_file;
+mod fetch_url;
 mod glob;
 mod grep;
+mod job_kill;
+mod job_output;
+pub mod jobs;
 mod list_dir;
 mod listed;
 mod nearest;
@@ -38,8 +45,12 @@ mod patience;
 mod read_file;
 mod read_set;
 mod scripts;
+mod supervise;
 mod text;
+mod time;
 mod todo_write;
+mod web;
+mod web_search;
 #[cfg(test)]
 mod world;
 mod write_file;
@@ -77,20 +88,6 @@ pub trait Tool: Send + Sync {
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended;
 }
 
-/// Every tool there is, in the order models and people see them.
-pub fn all() -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(read_file::ReadFile),
-        Arc::new(list_dir::ListDir),
-        Arc::new(glob::Glob),
-        Arc::new(grep::Grep),
-        Arc::new(write_file::WriteFile),
-        Arc::new(edit_file::EditFile),
-        Arc::new(bash::Bash),
-        Arc::new(todo_write::TodoWrite),
-    ]
-}
-
 /// Where a session's calls happen. Cheap to clone; made once per session.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -98,6 +95,8 @@ pub struct Place {
     pub target: Target,
     /// What this session has read, shared by its clones.
     pub read: ReadSet,
+    /// The session's commands in the background, shared by its clones.
+    pub jobs: Jobs,
 }
 
 /// What a call would do, found without doing it.

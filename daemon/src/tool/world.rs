@@ -37,6 +37,7 @@ impl World {
             place: Place {
                 target: target.unwrap(),
                 read: ReadSet::default(),
+                jobs: super::Jobs::default(),
             },
         }
     }

@@ -58,7 +58,7 @@ impl World {
             hidden: vec![],
             sandbox: Default::default(),
         });
-        let bash = daemon::tool::all()
+        let bash = daemon::tool::all(&daemon::tool::Settings::default())
             .into_iter()
             .find(|tool| tool.spec().name == "bash")
             .unwrap();
@@ -67,6 +67,7 @@ impl World {
             place: Place {
                 target: target.unwrap(),
                 read: ReadSet::default(),
+                jobs: daemon::tool::Jobs::default(),
             },
             bash,
         }

@@ -287,6 +287,9 @@ events! {
         /// What an answer for the session would cover, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
+        /// Asked in every mode: a change of mode does not answer it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        firm: bool,
         /// The same as the policy reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grant: Option<Value>,

@@ -5,6 +5,7 @@ mod approval;
 mod daemon;
 mod model;
 mod session;
+mod tool;
 mod turn;
 mod usage;
 mod watch;
@@ -13,6 +14,7 @@ pub use approval::*;
 pub use daemon::*;
 pub use model::*;
 pub use session::*;
+pub use tool::*;
 pub use turn::*;
 pub use usage::*;
 pub use watch::*;
@@ -119,6 +121,8 @@ methods! {
     Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
+    /// Every tool, also those that models are not offered.
+    Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
     /// The user's own rules, and those of a project.
     Watch "rule.list" => RuleList(RuleListParams) -> Vec<RuleView>;
     Act "rule.add" => RuleAdd(RuleAddParams) -> RuleView;

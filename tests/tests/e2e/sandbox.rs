@@ -42,9 +42,9 @@ fn outputs(daemon: &TestDaemon, session: &str) -> anyhow::Result<Vec<String>> {
 
 #[tokio::test]
 async fn to_leave_the_sandbox_asks_in_every_mode_and_is_allowed_once() -> anyhow::Result<()> {
-    let leaving = json!({"command": "touch ../outside", "outside_sandbox": true});
+    let leaving = json!({"command": "mkdir -p .agent/x", "outside_sandbox": true});
     let script = Script::by_step([
-        bash("touch ../outside"),
+        bash("mkdir -p .agent/x"),
         Reply::tool("bash", leaving.clone()),
         Reply::tool("bash", leaving),
         Reply::text("done"),
@@ -62,7 +62,7 @@ async fn to_leave_the_sandbox_asks_in_every_mode_and_is_allowed_once() -> anyhow
         refused.len() == 1 && refused[0].contains("outside_sandbox: true"),
         "{refused:?}"
     );
-    assert!(!daemon.home.project().join("../outside").exists());
+    assert!(!daemon.home.project().join(".agent/x").exists());
     assert!(
         approval["reason"]
             .as_str()
@@ -74,7 +74,7 @@ async fn to_leave_the_sandbox_asks_in_every_mode_and_is_allowed_once() -> anyhow
     daemon.answer(&approval, "once").await?;
     let again = daemon.approval(&session).await?;
     assert_ne!(again["id"], approval["id"], "once was for once");
-    assert!(daemon.home.project().join("../outside").exists());
+    assert!(daemon.home.project().join(".agent/x").exists());
     daemon.answer(&again, "deny").await?;
     daemon.turn_end(&session, 1).await?;
     Ok(())

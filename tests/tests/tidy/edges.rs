@@ -35,7 +35,16 @@ const RESERVED: &[(&str, &[&str], &str)] = &[
         &["daemon/src/api", "protocol/", "tests/"],
         "only api/ and the contract know JSON-RPC",
     ),
-    ("reqwest", &["daemon/src/provider"], "only providers speak HTTP"),
+    (
+        "reqwest",
+        &[
+            "daemon/src/provider",
+            "daemon/src/tool/web",
+            "daemon/src/tool/fetch_url",
+            "daemon/src/tool/catalog",
+        ],
+        "only providers and the web tools speak HTTP",
+    ),
     (
         "eventsource_stream",
         &["daemon/src/provider"],
@@ -100,6 +109,10 @@ const SIBLINGS: &[(&str, &[&str])] = &[
             "glob",
             "grep",
             "fetch_url",
+            "web_search",
+            "time",
+            "job_output",
+            "job_kill",
             "todo_write",
         ],
     ),

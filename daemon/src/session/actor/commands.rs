@@ -45,8 +45,11 @@ impl Actor {
                 Self::reply(reply, answer)
             }
             Message::Change(changed, reply) => {
-                let answer = self.commit(Input::Change(changed), Patience::Command).await.map(drop);
-                Self::reply(reply, answer)
+                // A change of mode answers approvals, so the turn they belong to goes on first.
+                let acts = changed.mode.is_some();
+                let input = Input::Change(changed);
+                let answer = if acts { self.command(input).await } else { self.commit(input, Patience::Command).await };
+                Self::reply(reply, answer.map(drop))
             }
             Message::Refresh(environment, by) => self.refresh(environment, by).await,
             Message::ResumeTurn(reply) => {
@@ -84,8 +87,8 @@ impl Actor {
         }
         self.refresh_project()?;
         let input_id = send.input_id.clone();
-        self.command(Input::Send(send)).await?;
-        let accepted = self.ring.iter().rev().find_map(|envelope| match envelope.event() {
+        let events = self.command(Input::Send(send)).await?;
+        let accepted = events.iter().find_map(|envelope| match envelope.event() {
             Some(Event::InputAccepted(accepted)) if accepted.input_id == input_id => Some((envelope.seq, accepted.disposition)),
             _ => None,
         });
@@ -195,17 +198,26 @@ impl Actor {
         if environment == self.environment || self.state.turn.is_some() {
             return Next::Go;
         }
-        let next = self.settle(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await;
-        self.environment = environment;
-        self.place = None;
-        next
+        match self.commit(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await {
+            Ok(_) => {
+                self.environment = environment;
+                self.place = None;
+                Next::Go
+            }
+            Err(Refused::Busy(_)) => Next::Go,
+            Err(Refused::Broken(_)) => Next::End,
+        }
     }
 
     /// A turn of an earlier life goes on, once somebody acts on the session.
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
-            self.commit(Input::Restarted, Patience::Effect).await?;
             self.parked = Parked::No;
+            if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {
+                self.parked = Parked::Yes;
+                return Err(refused);
+            }
+            self.publish();
         }
         Ok(())
     }

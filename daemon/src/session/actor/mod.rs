@@ -12,15 +12,16 @@ use super::details::{Details, Parked, snapshot};
 use super::effect::model::ModelEnd;
 use super::handle::Message;
 use super::input::{Context, Input};
-use super::live::{Live, Presence, Publisher, extend_ring};
+use super::live::{Feed, Live, Presence, Publisher, extend_ring};
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
-use crate::tool::Place;
-use protocol::event::{Envelope, ItemType};
+use crate::tool::jobs::JobResult;
+use crate::tool::{Jobs, Place};
+use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
 use std::collections::{BTreeMap, VecDeque};
@@ -38,12 +39,14 @@ pub(crate) struct Actor {
     pub(crate) state: State,
     pub(crate) details: Details,
     pub(crate) clock: SessionClock,
-    pub(crate) opened: Instant,
+    /// Until then retries and unattended approvals wait, so that people can come back after a restart.
+    pub(crate) grace_until: Instant,
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) place: Option<Place>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
+    pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
@@ -83,24 +86,26 @@ enum Patience {
 impl Actor {
     /// Lives until it is idle for long, is closed, or cannot append.
     pub(crate) async fn run(mut self) {
-        if self.begin().await == Next::Go {
-            self.live().await;
-        }
+        self.live().await;
         self.mailbox.close();
         self.runner.shutdown().await;
+        // Whoever still holds a handle holds no events by it.
+        self.ring.clear();
+        self.publish();
     }
 
-    async fn begin(&mut self) -> Next {
-        if self.parked == Parked::Yes {
-            return Next::Go;
+    /// Goes on where the log ends; a parked turn waits for somebody.
+    ///
+    /// # Errors
+    /// The log takes no writes: the session is not opened.
+    pub(crate) async fn begin(&mut self) -> Result<(), RpcError> {
+        if self.parked == Parked::No {
+            self.commit(Input::Restarted, Patience::Effect).await.map_err(|refused| match refused {
+                Refused::Busy(error) | Refused::Broken(error) => error,
+            })?;
+            self.reconcile();
         }
-        match self.commit(Input::Restarted, Patience::Effect).await {
-            Ok(_) => {
-                self.reconcile();
-                Next::Go
-            }
-            Err(_) => Next::End,
-        }
+        Ok(())
     }
 
     async fn live(&mut self) {
@@ -129,15 +134,15 @@ impl Actor {
     /// When to wake without being asked.
     fn wake(&self) -> Option<Instant> {
         if self.parked == Parked::Yes {
-            return Some(self.opened + self.deps.tuning.passivate_after);
+            return Some(Instant::now() + self.deps.tuning.passivate_after);
         }
         let due = deadline(&self.state).map(|(at, due)| {
             let at = self.clock.instant(at);
-            if due == Due::Retry && self.ring.is_empty() { at.max(self.opened + self.deps.tuning.grace) } else { at }
+            if due == Due::Retry { at.max(self.grace_until) } else { at }
         });
         // Who lists the session sees the mode end.
-        let rests = self.state.turn.is_none() && self.state.settings.mode_until.is_none();
-        let idle = rests.then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
+        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -148,7 +153,7 @@ impl Actor {
             return None;
         }
         let patience = Duration::from_millis(unattended.after_ms.unwrap_or(Unattended::DEFAULT_AFTER_MS));
-        Some(self.asking_since?.max(self.alone_since?) + patience)
+        Some((self.asking_since?.max(self.alone_since?) + patience).max(self.grace_until))
     }
 
     fn note_attendance(&mut self) {
@@ -162,7 +167,8 @@ impl Actor {
     async fn on_time(&mut self) -> Next {
         let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
         if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
-            return if self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
+            let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
+            return if works || self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
         }
         let input = match self.unattended_at() {
             Some(at) if at <= Instant::now() => Input::Unattended,
@@ -182,6 +188,7 @@ impl Actor {
     async fn ended(&mut self, end: End) -> Next {
         let input = match end {
             End::Tool(end) => Input::ToolEnded(end),
+            End::Job(end) => Input::JobEnded(end),
             End::Model(end) => {
                 let ModelEnd { result, history } = *end;
                 self.history = Some(history);
@@ -197,7 +204,13 @@ impl Actor {
     /// Decides, appends, applies, publishes.
     async fn commit(&mut self, input: Input, patience: Patience) -> Result<Vec<Arc<Envelope>>, Refused> {
         let at = self.clock.now().max(self.state.at);
-        let drafts = self.decide(at, input);
+        let mut drafts = self.decide(at, input.clone());
+        let cut = self.cut_by(&drafts);
+        if let Some(feed) = &cut {
+            // What the model says from here on is neither recorded nor shown.
+            feed.freeze();
+            drafts = self.decide(at, input);
+        }
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
@@ -214,6 +227,10 @@ impl Actor {
             Patience::Command => log.append(append.clone()).await,
             Patience::Effect => log.append_when_free(append.clone()).await,
         };
+        let appended = appended.map_err(|error| {
+            cut.iter().for_each(|feed| feed.thaw());
+            error
+        });
         let appended = appended.map_err(|error| match error {
             LogError::Busy => Refused::Busy(super::handle::busy()),
             LogError::NameTaken => Refused::Busy(name_taken()),
@@ -225,6 +242,7 @@ impl Actor {
         self.state = after;
         for draft in &drafts {
             self.details.note(at, &draft.event);
+            note_end(&self.jobs, &draft.event);
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
@@ -261,6 +279,13 @@ impl Actor {
         RuleSet { rules, builtin_allow: set.builtin_allow }
     }
 
+    /// The feed of the model call that these events cut.
+    fn cut_by(&self, drafts: &[Draft]) -> Option<Arc<Feed>> {
+        let cuts = |draft: &Draft| matches!(&draft.event, Event::ItemCompleted(item) if item.status == ItemStatus::Interrupted);
+        let key = self.state.turn.as_ref()?.model_key();
+        drafts.iter().any(cuts).then(|| self.runner.feed(&Effect::Model(key)).cloned())?
+    }
+
     /// What the running model call has shown, for a decision that cuts it.
     fn shown(&self) -> Vec<(usize, ItemType, String)> {
         let Some(turn) = &self.state.turn else { return Vec::new() };
@@ -283,6 +308,13 @@ impl Actor {
             feeds,
             snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
         });
+    }
+}
+
+/// Lets the tools see the end of a job once it is recorded.
+pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
+    if let Event::JobEnded(ended) = event {
+        jobs.ended(ended.job.clone(), JobResult { outcome: ended.outcome, output: ended.output.clone() });
     }
 }
 

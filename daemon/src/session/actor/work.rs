@@ -3,6 +3,7 @@
 use super::Actor;
 use crate::context::assemble::Audience;
 use crate::session::details::Parked;
+use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
 use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
@@ -30,6 +31,7 @@ impl Actor {
             match &effect {
                 Effect::Model(_) => self.start_model(effect, feed),
                 Effect::Tool(_) => self.start_tool(effect, feed),
+                Effect::Job(_) => self.start_job(effect, feed),
             }
         }
         debug_assert_eq!(self.runner.running(), wanted.into_keys().collect(), "what runs is what is wanted");
@@ -79,6 +81,13 @@ impl Actor {
         });
     }
 
+    fn start_job(&mut self, effect: Effect, feed: Arc<Feed>) {
+        let Effect::Job(job) = &effect else { return };
+        let (log, session, shown) = (self.deps.log.clone(), self.key, Arc::clone(&feed));
+        let run = JobRun { job: job.clone(), jobs: self.jobs.clone(), log, session, feed: shown };
+        self.runner.start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
+    }
+
     /// Where calls happen, opened when it is first needed.
     pub(super) fn place(&mut self) -> Result<Place, String> {
         if let Some(place) = &self.place {
@@ -96,7 +105,7 @@ impl Actor {
         for (path, hash) in &self.state.read_files {
             read.insert(path, hash);
         }
-        let place = Place { target, read };
+        let place = Place { target, read, jobs: self.jobs.clone() };
         self.place = Some(place.clone());
         Ok(place)
     }
@@ -107,5 +116,5 @@ fn impersonal(place: Place) -> Result<Place, String> {
     let mut environment = place.target.environment().clone();
     environment.retain(|name, _| !is_personal(name));
     let target = place.target.with_environment(environment).map_err(|error| error.to_string())?;
-    Ok(Place { target, read: place.read })
+    Ok(Place { target, ..place })
 }

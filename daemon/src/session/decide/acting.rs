@@ -3,7 +3,7 @@
 use super::Plan;
 use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
-use crate::tool::Outcome;
+use crate::session::effect::job::outcome;
 use protocol::event::{
     ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
     TurnOutcome,
@@ -45,14 +45,14 @@ impl Plan<'_> {
         });
     }
 
-    /// Settles every approval that waits. Those a rule asked for stay with `Which::Unruled`.
+    /// Settles every approval that waits. Those that are asked in every mode stay with `Which::Yielding`.
     fn resolve_pending(&mut self, which: Which, decision: Resolution, by: &By) {
-        let by_rule = |turn: &Turn, call: Option<&CallId>| call.and_then(|id| turn.call(id)).is_some_and(|call| call.by_rule);
         let Some(turn) = self.state.turn.clone() else { return };
+        let firm = |call: Option<&CallId>| call.and_then(|id| turn.call(id)).is_none_or(|call| call.firm);
         let pending: Vec<_> = self
             .state
             .pending()
-            .filter(|(_, call)| which == Which::All || !(by_rule(&turn, *call) || call.is_none()))
+            .filter(|(_, call)| which == Which::All || !firm(*call))
             .map(|(pending, call)| (pending.id.clone(), call.cloned()))
             .collect();
         for (approval, call) in pending {
@@ -68,7 +68,7 @@ impl Plan<'_> {
             Mode::Ask | Mode::Edits => return,
         });
         let decision = if mode == Mode::All { Resolution::Once } else { Resolution::Deny };
-        self.resolve_pending(Which::Unruled, decision, &rule);
+        self.resolve_pending(Which::Yielding, decision, &rule);
     }
 
     pub(super) fn unattended(&mut self) {
@@ -99,13 +99,7 @@ impl Plan<'_> {
         }
         self.emit(ToolCompleted {
             call: end.call,
-            outcome: match end.outcome {
-                Outcome::Ok => ToolOutcome::Ok,
-                Outcome::Error => ToolOutcome::Error,
-                Outcome::NotRun => ToolOutcome::NotRun,
-                Outcome::TimedOut => ToolOutcome::TimedOut,
-                Outcome::Stopped => ToolOutcome::Stopped,
-            },
+            outcome: outcome(end.outcome),
             output: end.output,
             images: end.images,
             blob: end.blob,
@@ -197,8 +191,8 @@ impl Plan<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
     All,
-    /// Those no rule asked for.
-    Unruled,
+    /// Those that a mode may answer.
+    Yielding,
 }
 
 /// The end of a call that did not run, or whose end nobody saw.

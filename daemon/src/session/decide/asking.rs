@@ -5,7 +5,7 @@ use super::Plan;
 use crate::policy::{self, Decision, Facts, Policy, grant_for};
 use crate::session::input::{Answer, Edited, Reach, grant_of};
 use protocol::event::{Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, Verdict};
-use protocol::{ApprovalId, CallId, TurnId};
+use protocol::{ApprovalId, CallId, Mode, TurnId};
 
 /// What a person is asked about.
 pub(super) struct Question<'a> {
@@ -21,8 +21,12 @@ pub(super) struct Question<'a> {
 impl Plan<'_> {
     /// Judges a call as the session stands.
     pub(super) fn judge(&self, facts: &Facts) -> policy::Verdict {
+        self.judge_in(self.state.mode_at(self.context.at), facts)
+    }
+
+    fn judge_in(&self, mode: Mode, facts: &Facts) -> policy::Verdict {
         let policy = Policy {
-            mode: self.state.mode_at(self.context.at),
+            mode,
             rules: self.context.rules,
             grants: &self.state.grants,
             builtin_allow: self.context.builtin_allow,
@@ -46,6 +50,7 @@ impl Plan<'_> {
             reason: verdict.reason.clone(),
             choices: choices(grant.is_some()),
             rule: grant.as_ref().map(ToString::to_string),
+            firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
             grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
             always,
         }

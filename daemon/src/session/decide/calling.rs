@@ -3,6 +3,7 @@
 use super::Plan;
 use super::asking::{Question, choices};
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
+use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
     Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
@@ -15,6 +16,9 @@ const FIRST_PAUSE_MS: u64 = 1_000;
 
 /// The longest pause of our own choosing, in milliseconds.
 const LONGEST_PAUSE_MS: u64 = 30_000;
+
+/// Most that is added to a wait the provider asks for, so that sessions it told the same do not come back all at once, in milliseconds.
+const SPREAD_MS: u64 = 5_000;
 
 /// All pauses of one step together, in milliseconds.
 const RETRYING_MS: u64 = 120_000;
@@ -30,7 +34,7 @@ const CHOICE_PAUSE_MS: u64 = 5_000;
 
 impl Plan<'_> {
     fn expects(&self, key: &ModelKey) -> bool {
-        let calling = crate::session::state::Stage::Calling { retry_at: None };
+        let calling = Stage::Calling { retry_at: None };
         self.state.turn.as_ref().is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
     }
 
@@ -153,6 +157,7 @@ impl Plan<'_> {
             reason: format!("the turn has taken {} steps; go on?", turn.step),
             choices: choices(false),
             rule: None,
+            firm: true,
             grant: None,
             always: None,
         };
@@ -185,7 +190,9 @@ impl Plan<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 30 s")]
         let own = (doubled as f64 * (0.5 + self.context.jitter / 2.0)) as u64;
         let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
-        let pause = own.max(asked);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 5 s")]
+        let spread = ((asked / 10).min(SPREAD_MS) as f64 * self.context.jitter) as u64;
+        let pause = own.max(asked.saturating_add(spread));
         let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
         let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
         (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
@@ -243,7 +250,7 @@ impl Plan<'_> {
         self.emit(TurnResumed { turn, lives: lives + 1, reason: "restart".to_owned() });
         self.lose_running();
         let Some(turn) = &self.state.turn else { return };
-        if !matches!(turn.stage, crate::session::state::Stage::Calling { .. }) {
+        if !matches!(turn.stage, Stage::Calling { .. }) {
             return self.advance();
         }
         if lives >= MAX_LIVES {
@@ -251,7 +258,10 @@ impl Plan<'_> {
             let hint = Some("look at the daemon's log, then send the input again".to_owned());
             return self.end(TurnOutcome::Failed, Some(Reason { kind: "gave_up".to_owned(), message, hint }));
         }
-        let (step, attempt) = (turn.step, turn.attempt);
-        self.start_step(step, attempt + 1);
+        // In back-off the next try comes by itself.
+        if turn.stage == (Stage::Calling { retry_at: None }) {
+            let (step, attempt) = (turn.step, turn.attempt);
+            self.start_step(step, attempt + 1);
+        }
     }
 }

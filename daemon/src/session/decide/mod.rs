@@ -6,6 +6,7 @@
 mod acting;
 mod asking;
 mod calling;
+mod jobs;
 pub(super) mod room;
 mod stopping;
 
@@ -80,6 +81,7 @@ impl Plan<'_> {
             Input::ModelReplied(replied) => self.replied(*replied),
             Input::ModelFailed(failed) => self.failed(*failed),
             Input::ToolEnded(end) => self.tool_ended(*end),
+            Input::JobEnded(end) => self.job_ended(*end),
             Input::Deadline => self.deadline(),
             Input::Unattended => self.unattended(),
             Input::Restarted => self.restarted(),
@@ -183,9 +185,9 @@ impl Plan<'_> {
     }
 
     fn restarted(&mut self) {
+        self.lose_jobs();
         match self.state.turn.as_ref().map(|turn| turn.stage) {
             None => self.start_next(),
-            Some(Stage::Calling { retry_at: Some(_) }) => {}
             Some(_) => self.resume(),
         }
     }

@@ -70,7 +70,7 @@ fn changed(arguments: &serde_json::Value) -> String {
 }
 
 /// Stores a whole output. One that cannot be stored is left out: the model's part of it is in the event.
-async fn store(log: &EventLog, session: SessionKey, whole: Vec<u8>, cut: u64) -> Option<BlobRef> {
+pub(super) async fn store(log: &EventLog, session: SessionKey, whole: Vec<u8>, cut: u64) -> Option<BlobRef> {
     let bytes = whole.len() as u64;
     match log.put_blob(session, whole).await {
         Ok(hash) => Some(BlobRef { hash: hash.to_string(), bytes, cut }),
@@ -97,7 +97,8 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
     }
 }
 
-struct FeedOutput(Arc<Feed>);
+/// Shows output as stream 0 of a feed.
+pub(super) struct FeedOutput(pub(super) Arc<Feed>);
 
 impl OutputSink for FeedOutput {
     fn push(&mut self, text: &str) {

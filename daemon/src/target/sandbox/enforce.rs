@@ -13,11 +13,18 @@ const PROCESSES_LIMIT: u64 = 8192;
 ///
 /// # Errors
 /// With the step that failed; the command must not run then.
-pub(in crate::target) fn enforce(plan: &Plan, profile: &Profile, settle: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+pub(in crate::target) fn enforce(
+    plan: &Plan,
+    profile: &Profile,
+    settle: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     if profile.form == Form::Namespaces {
         mounts::unshare(profile.network).map_err(step("namespaces"))?;
         mounts::arrange(plan, profile).map_err(step("mounts"))?;
-        let limit = rustix::process::Rlimit { current: Some(PROCESSES_LIMIT), maximum: Some(PROCESSES_LIMIT) };
+        let limit = rustix::process::Rlimit {
+            current: Some(PROCESSES_LIMIT),
+            maximum: Some(PROCESSES_LIMIT),
+        };
         // A lower limit that was inherited is as good.
         let _ = rustix::process::setrlimit(rustix::process::Resource::Nproc, limit);
     }

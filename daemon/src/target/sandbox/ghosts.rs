@@ -31,7 +31,10 @@ impl Ghosts {
         for _ in 0..TRIES {
             let made = DirBuilder::new().mode(GHOST_MODE).create(path).is_ok();
             // Another command's ghost is shared with it.
-            let ghost = || path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.mode() & STICKY != 0);
+            let ghost = || {
+                path.symlink_metadata()
+                    .is_ok_and(|found| found.is_dir() && found.mode() & STICKY != 0)
+            };
             if !made && !ghost() {
                 return;
             }
@@ -66,7 +69,9 @@ impl Ghosts {
 }
 
 fn is_at(dir: &File, path: &Path) -> bool {
-    let (Ok(held), Ok(there)) = (rustix::fs::fstat(dir), rustix::fs::lstat(path)) else { return false };
+    let (Ok(held), Ok(there)) = (rustix::fs::fstat(dir), rustix::fs::lstat(path)) else {
+        return false;
+    };
     (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
 }
 

@@ -60,11 +60,20 @@ const SOCKETS: &[&str] = &[
 const TEMPORARY_SOCKETS: &[&str] = &["ssh-", "tmux-", "gpg-", "dbus-", "screen", "kitty", "wezterm"];
 
 /// Files of root that hold passwords.
-const SYSTEM_SECRETS: &[&str] = &["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d"];
+const SYSTEM_SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssh",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+];
 
 /// Everything to be hidden that exists, without links. What holds a root is left out, or the command had no work tree.
 pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
-    let home = profile.home.iter().flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
+    let home = profile
+        .home
+        .iter()
+        .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
     let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);
     let uid = rustix::process::getuid().as_raw();
     let user = std::iter::once(PathBuf::from(format!("/run/user/{uid}")));
@@ -85,16 +94,24 @@ fn temporary_sockets() -> Vec<PathBuf> {
     let wanted = |entry: &std::fs::DirEntry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        entry.file_type().is_ok_and(|kind| kind.is_socket()) || TEMPORARY_SOCKETS.iter().any(|begin| name.starts_with(begin))
+        entry.file_type().is_ok_and(|kind| kind.is_socket())
+            || TEMPORARY_SOCKETS.iter().any(|begin| name.starts_with(begin))
     };
-    entries(Path::new("/tmp")).filter(wanted).map(|entry| entry.path()).collect()
+    entries(Path::new("/tmp"))
+        .filter(wanted)
+        .map(|entry| entry.path())
+        .collect()
 }
 
 /// Disks, which root and some groups may read and write whole, past every protection of files.
 fn disks() -> Vec<PathBuf> {
     let is_disk = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());
     let may_read = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
-    entries(Path::new("/dev")).filter(is_disk).map(|entry| entry.path()).filter(may_read).collect()
+    entries(Path::new("/dev"))
+        .filter(is_disk)
+        .map(|entry| entry.path())
+        .filter(may_read)
+        .collect()
 }
 
 fn entries(dir: &Path) -> impl Iterator<Item = std::fs::DirEntry> {

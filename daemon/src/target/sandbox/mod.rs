@@ -117,7 +117,11 @@ pub(super) enum Secrets {
 impl Settings {
     /// The mode that commands really get: off where nothing can be enforced.
     pub fn effective_mode(&self) -> Mode {
-        if self.support.form.is_some() { self.mode } else { Mode::Off }
+        if self.support.form.is_some() {
+            self.mode
+        } else {
+            Mode::Off
+        }
     }
 
     /// The sandbox of a call; none if it runs outside.
@@ -149,15 +153,24 @@ pub(super) fn variables(profile: &Profile) -> Vec<(String, String)> {
         return vec![("TMPDIR".to_owned(), plan::SCRATCH.to_owned())];
     }
     let Some(home) = &profile.home else { return Vec::new() };
-    let moved = [("npm_config_cache", ".npm", ".cache/npm"), ("CARGO_HOME", ".cargo", ".cache/cargo")];
+    let moved = [
+        ("npm_config_cache", ".npm", ".cache/npm"),
+        ("CARGO_HOME", ".cargo", ".cache/cargo"),
+    ];
     let missing = moved.iter().filter(|(_, usual, _)| !home.join(usual).exists());
-    missing.map(|(name, _, place)| ((*name).to_owned(), home.join(place).display().to_string())).collect()
+    missing
+        .map(|(name, _, place)| ((*name).to_owned(), home.join(place).display().to_string()))
+        .collect()
 }
 
 impl Profile {
     /// In words, for results: `workspace-write, no network`.
     pub fn words(&self) -> String {
-        let network = if self.network == Network::Off { ", no network" } else { "" };
+        let network = if self.network == Network::Off {
+            ", no network"
+        } else {
+            ""
+        };
         let reduced = if self.form == Form::Landlock { ", reduced" } else { "" };
         format!("{}{network}{reduced}", self.mode.as_str())
     }

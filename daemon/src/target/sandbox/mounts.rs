@@ -67,7 +67,13 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
     }
     if plan.scratch {
         let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        mount(Some(c"tmpfs"), Path::new(super::plan::SCRATCH), Some(c"tmpfs"), flags, Some(SCRATCH_OPTIONS))?;
+        mount(
+            Some(c"tmpfs"),
+            Path::new(super::plan::SCRATCH),
+            Some(c"tmpfs"),
+            flags,
+            Some(SCRATCH_OPTIONS),
+        )?;
     }
     for path in &plan.pinned {
         if let Some(place) = open(path)? {
@@ -134,19 +140,38 @@ fn attach(tree: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     // SAFETY: both descriptors are open and the paths are constants.
     let done = unsafe {
         let (empty, flags) = (c"".as_ptr(), MOVE_MOUNT_EMPTY_PATHS);
-        libc::syscall(libc::SYS_move_mount, tree.as_raw_fd(), empty, place.as_raw_fd(), empty, flags)
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            empty,
+            place.as_raw_fd(),
+            empty,
+            flags,
+        )
     };
     check(i32::try_from(done).map_err(io::Error::other)?)
 }
 
 /// Makes a mount and all below it read-only.
 fn make_read_only(place: &OwnedFd) -> io::Result<()> {
-    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, userns: 0 };
+    let attr = MountAttr {
+        set: MOUNT_ATTR_RDONLY,
+        clear: 0,
+        propagation: 0,
+        userns: 0,
+    };
     let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     // SAFETY: the descriptor is open; the structure is what the call reads, and its size is told.
     let done = unsafe {
         let (empty, attr) = (c"".as_ptr(), std::ptr::from_ref(&attr));
-        libc::syscall(libc::SYS_mount_setattr, place.as_raw_fd(), empty, flags, attr, size_of::<MountAttr>())
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            place.as_raw_fd(),
+            empty,
+            flags,
+            attr,
+            size_of::<MountAttr>(),
+        )
     };
     check(i32::try_from(done).map_err(io::Error::other)?)
 }
@@ -161,9 +186,21 @@ fn mount(
     let place = CString::new(place.as_os_str().as_bytes())?;
     let pointer = |text: Option<&std::ffi::CStr>| text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
     // SAFETY: every pointer is null or to a terminated text that lives until the call returns.
-    check(unsafe { libc::mount(pointer(source), place.as_ptr(), pointer(kind), flags, pointer(options).cast()) })
+    check(unsafe {
+        libc::mount(
+            pointer(source),
+            place.as_ptr(),
+            pointer(kind),
+            flags,
+            pointer(options).cast(),
+        )
+    })
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -75,7 +75,10 @@ pub(in crate::target) struct Plan {
 impl Plan {
     /// Looks at the file system. Directories that stand in for missing ones are added to `ghosts`.
     pub(in crate::target) fn new(profile: &Profile, ghosts: &mut Ghosts) -> Self {
-        let mut plan = Self { scratch: profile.mode == Mode::ReadOnly, ..Self::default() };
+        let mut plan = Self {
+            scratch: profile.mode == Mode::ReadOnly,
+            ..Self::default()
+        };
         if profile.mode == Mode::WorkspaceWrite {
             plan.allow_writing(profile);
             for root in &profile.roots {

@@ -33,18 +33,30 @@ impl Refusal {
                 unwritable.push(path);
             }
         }
-        Self { unwritable, no_network: profile.network == Network::Off }
+        Self {
+            unwritable,
+            no_network: profile.network == Network::Off,
+        }
     }
 
     /// The explanation, one or more sentences; empty if nothing speaks for a refusal.
     pub fn text(&self) -> String {
-        let named: Vec<String> = self.unwritable.iter().take(NAMED_LIMIT).map(|path| path.display().to_string()).collect();
+        let named: Vec<String> = self
+            .unwritable
+            .iter()
+            .take(NAMED_LIMIT)
+            .map(|path| path.display().to_string())
+            .collect();
         let mut text = String::new();
         if !named.is_empty() {
             text.push_str(&format!("the sandbox does not let commands write {}", named.join(", ")));
         }
         if self.no_network {
-            text.push_str(if text.is_empty() { "the sandbox has no network" } else { "; it has no network" });
+            text.push_str(if text.is_empty() {
+                "the sandbox has no network"
+            } else {
+                "; it has no network"
+            });
         }
         text
     }
@@ -52,7 +64,9 @@ impl Refusal {
 
 /// Whether the user may write here and the sandbox does not.
 fn kept_from_writing(path: &Path, profile: &Profile, plan: &Plan) -> bool {
-    let Some(nearest) = path.ancestors().find(|path| path.exists()) else { return false };
+    let Some(nearest) = path.ancestors().find(|path| path.exists()) else {
+        return false;
+    };
     let by_user = rustix::fs::access(nearest, rustix::fs::Access::WRITE_OK).is_ok();
     let in_sandbox = plan.writable.iter().any(|writable| path.starts_with(writable)) && !is_protected(path, profile);
     by_user && !in_sandbox && !path.starts_with("/proc") && !path.starts_with("/dev")
@@ -60,16 +74,27 @@ fn kept_from_writing(path: &Path, profile: &Profile, plan: &Plan) -> bool {
 
 fn is_protected(path: &Path, profile: &Profile) -> bool {
     let parts = [".agent", ".git/config", ".git/hooks", ".git/info", ".git/modules"];
-    profile.roots.iter().any(|root| parts.iter().any(|part| path.starts_with(root.join(part))))
+    profile
+        .roots
+        .iter()
+        .any(|root| parts.iter().any(|part| path.starts_with(root.join(part))))
 }
 
 /// What looks like a path in a text. Relative ones only where they say so: each word would be one otherwise.
 fn candidates<'a>(cwd: &'a Resolved, text: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    let border = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '=' | ';' | ',' | '<' | '>' | '(' | ')' | '|' | '&' | ':');
-    text.split(border).filter(|word| word.contains('/') && word.len() < 4096).filter_map(move |word| {
-        let word = word.trim_end_matches('.');
-        let path = cwd.path.join(word);
-        let parent = path.parent()?.canonicalize().ok()?;
-        Some(parent.join(path.file_name()?))
-    })
+    let border = |c: char| {
+        c.is_whitespace()
+            || matches!(
+                c,
+                '\'' | '"' | '`' | '=' | ';' | ',' | '<' | '>' | '(' | ')' | '|' | '&' | ':'
+            )
+    };
+    text.split(border)
+        .filter(|word| word.contains('/') && word.len() < 4096)
+        .filter_map(move |word| {
+            let word = word.trim_end_matches('.');
+            let path = cwd.path.join(word);
+            let parent = path.parent()?.canonicalize().ok()?;
+            Some(parent.join(path.file_name()?))
+        })
 }

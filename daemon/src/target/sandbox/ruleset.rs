@@ -27,7 +27,11 @@ pub(super) fn restrict(plan: &Plan, profile: &Profile) -> io::Result<()> {
     let write = AccessFs::from_write(NEWEST) & !BitFlags::from_flag(AccessFs::IoctlDev);
     // A right to list a directory would hold for all below it, so names can be listed everywhere; contents cannot be read.
     let read = AccessFs::ReadFile | AccessFs::Execute;
-    let handled = if profile.form == Form::Landlock { write | read } else { write };
+    let handled = if profile.form == Form::Landlock {
+        write | read
+    } else {
+        write
+    };
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(handled)
@@ -42,7 +46,12 @@ pub(super) fn restrict(plan: &Plan, profile: &Profile) -> io::Result<()> {
     Ok(())
 }
 
-fn second_wall(mut ruleset: RulesetCreated, plan: &Plan, profile: &Profile, write: BitFlags<AccessFs>) -> io::Result<RulesetCreated> {
+fn second_wall(
+    mut ruleset: RulesetCreated,
+    plan: &Plan,
+    profile: &Profile,
+    write: BitFlags<AccessFs>,
+) -> io::Result<RulesetCreated> {
     for path in &plan.writable {
         ruleset = allow(ruleset, path, write)?;
     }
@@ -61,18 +70,27 @@ fn only_wall(
 ) -> io::Result<RulesetCreated> {
     let mut hidden = plan.hidden.clone();
     hidden.push(profile.state_dir.clone());
-    let mut spread = Spread { apart: &hidden, found: Vec::new() };
+    let mut spread = Spread {
+        apart: &hidden,
+        found: Vec::new(),
+    };
     spread.below(Path::new("/"));
     for path in &spread.found {
         ruleset = allow(ruleset, path, read)?;
     }
-    let mut devices = Spread { apart: &hidden, found: Vec::new() };
+    let mut devices = Spread {
+        apart: &hidden,
+        found: Vec::new(),
+    };
     devices.below(Path::new("/dev"));
     for path in &devices.found {
         ruleset = allow(ruleset, path, AccessFs::WriteFile.into())?;
     }
     let apart: Vec<PathBuf> = hidden.iter().chain(&plan.fixed).chain(&plan.pinned).cloned().collect();
-    let mut spread = Spread { apart: &apart, found: Vec::new() };
+    let mut spread = Spread {
+        apart: &apart,
+        found: Vec::new(),
+    };
     for path in &plan.writable {
         spread.below(path);
     }
@@ -108,10 +126,18 @@ impl Spread<'_> {
 
 /// Adds a rule for `path` with those rights that make sense for what it is. What is gone needs no rule.
 fn allow(mut ruleset: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<RulesetCreated> {
-    let (Ok(found), Ok(fd)) = (path.metadata(), PathFd::new(path)) else { return Ok(ruleset) };
-    let rights = if found.is_dir() { rights } else { rights & AccessFs::from_file(NEWEST) };
+    let (Ok(found), Ok(fd)) = (path.metadata(), PathFd::new(path)) else {
+        return Ok(ruleset);
+    };
+    let rights = if found.is_dir() {
+        rights
+    } else {
+        rights & AccessFs::from_file(NEWEST)
+    };
     if !rights.is_empty() {
-        ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(io::Error::other)?;
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(fd, rights))
+            .map_err(io::Error::other)?;
     }
     Ok(ruleset)
 }

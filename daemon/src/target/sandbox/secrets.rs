@@ -23,7 +23,10 @@ pub(super) struct Found {
 
 /// Looks through the tree, breadth first, following no link.
 pub(super) fn below(root: &Path) -> Found {
-    let mut found = Found { paths: Vec::new(), complete: true };
+    let mut found = Found {
+        paths: Vec::new(),
+        complete: true,
+    };
     let mut ahead = VecDeque::from([root.to_owned()]);
     let mut looked = 0;
     while let Some(dir) = ahead.pop_front() {

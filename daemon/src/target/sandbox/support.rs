@@ -74,12 +74,18 @@ impl Support {
     /// What a person should know, one line each.
     pub fn checks(&self) -> Vec<Check> {
         let (standing, what) = match self.form {
-            Some(Form::Namespaces) => (Standing::Good, "commands run in namespaces of their own, with Landlock and seccomp on top"),
+            Some(Form::Namespaces) => (
+                Standing::Good,
+                "commands run in namespaces of their own, with Landlock and seccomp on top",
+            ),
             Some(Form::Landlock) => (
                 Standing::Reduced,
                 "Landlock and seccomp only: sandboxed commands cannot make new files directly in the root, write `.git` or use Unix sockets",
             ),
-            None => (Standing::Missing, "commands run without a sandbox, and fewer run without asking"),
+            None => (
+                Standing::Missing,
+                "commands run without a sandbox, and fewer run without asking",
+            ),
         };
         let mut detail = what.to_owned();
         for reason in &self.missing {
@@ -87,15 +93,35 @@ impl Support {
             detail.push_str(reason);
         }
         let signals = if self.landlock >= LANDLOCK_SIGNALS {
-            (Standing::Good, format!("Landlock {}: commands cannot signal processes outside of their sandbox", self.landlock))
+            (
+                Standing::Good,
+                format!(
+                    "Landlock {}: commands cannot signal processes outside of their sandbox",
+                    self.landlock
+                ),
+            )
         } else if self.landlock > 0 {
-            (Standing::Reduced, format!("Landlock {}: commands can signal your other processes", self.landlock))
+            (
+                Standing::Reduced,
+                format!("Landlock {}: commands can signal your other processes", self.landlock),
+            )
         } else {
-            (Standing::Missing, "no Landlock: commands can signal your other processes".to_owned())
+            (
+                Standing::Missing,
+                "no Landlock: commands can signal your other processes".to_owned(),
+            )
         };
         vec![
-            Check { name: "sandbox", standing, detail },
-            Check { name: "signals", standing: signals.0, detail: signals.1 },
+            Check {
+                name: "sandbox",
+                standing,
+                detail,
+            },
+            Check {
+                name: "signals",
+                standing: signals.0,
+                detail: signals.1,
+            },
         ]
     }
 }
@@ -105,9 +131,13 @@ pub async fn probe(plan: &GuardPlan) -> Support {
     let mut command = tokio::process::Command::new(&plan.exe);
     command.args([OsStr::new(EXEC_GUARD), OsStr::new(PROBE), plan.state_dir.as_os_str()]);
     command.env_clear().stdin(Stdio::null()).kill_on_drop(true);
-    let failed = |reason: String| Support { missing: vec![reason], ..Support::default() };
+    let failed = |reason: String| Support {
+        missing: vec![reason],
+        ..Support::default()
+    };
     match tokio::time::timeout(PROBE_LIMIT, command.output()).await {
-        Ok(Ok(output)) => serde_json::from_slice(&output.stdout).unwrap_or_else(|error| failed(format!("the probe said nothing: {error}"))),
+        Ok(Ok(output)) => serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| failed(format!("the probe said nothing: {error}"))),
         Ok(Err(error)) => failed(format!("the probe cannot be started: {error}")),
         Err(_) => failed("the probe did not end".to_owned()),
     }
@@ -124,10 +154,17 @@ pub(in crate::target) fn answer_probe(mut arguments: impl Iterator<Item = OsStri
 
 #[cfg(target_os = "linux")]
 fn found(state_dir: &Path) -> Support {
-    let mut support = Support { form: None, landlock: landlock_version(), missing: Vec::new() };
+    let mut support = Support {
+        form: None,
+        landlock: landlock_version(),
+        missing: Vec::new(),
+    };
     for form in [Form::Namespaces, Form::Landlock] {
         if form == Form::Landlock && support.landlock < LANDLOCK_ENOUGH {
-            support.missing.push(format!("the kernel's Landlock has version {}, {LANDLOCK_ENOUGH} is needed", support.landlock));
+            support.missing.push(format!(
+                "the kernel's Landlock has version {}, {LANDLOCK_ENOUGH} is needed",
+                support.landlock
+            ));
             break;
         }
         match try_form(form, state_dir.to_owned()) {
@@ -157,21 +194,41 @@ fn try_form(form: Form, state_dir: PathBuf) -> std::io::Result<()> {
     };
     let plan = Plan::new(&profile, &mut Ghosts::default());
     let mut command = Command::new("/proc/self/exe");
-    command.args([EXEC_GUARD, PROBE, INSIDE]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args([EXEC_GUARD, PROBE, INSIDE])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = crate::target::told::spawn(command, move || enforce(&plan, &profile, || Ok(())))?;
     let status = child.wait()?;
-    if status.success() { Ok(()) } else { Err(std::io::Error::other(format!("a program does not run inside: {status}"))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(std::io::Error::other(format!(
+            "a program does not run inside: {status}"
+        )))
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
 fn found(_: &Path) -> Support {
-    Support { missing: vec!["sandboxes need Linux".to_owned()], ..Support::default() }
+    Support {
+        missing: vec!["sandboxes need Linux".to_owned()],
+        ..Support::default()
+    }
 }
 
 #[cfg(target_os = "linux")]
 fn landlock_version() -> u32 {
     const VERSION: libc::c_uint = 1;
     // SAFETY: with this flag the call reads no attributes; it answers with a number.
-    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, VERSION) };
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            VERSION,
+        )
+    };
     u32::try_from(version).unwrap_or(0)
 }

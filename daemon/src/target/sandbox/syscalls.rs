@@ -44,8 +44,12 @@ const REFUSED: &[libc::c_long] = &[
 
 /// Refused as if the kernel had none of them, so that programs fall back to what is looked at: the arguments of `clone3`
 /// lie in memory that no filter reads, and what `io_uring` does passes no filter at all.
-const UNKNOWN: &[libc::c_long] =
-    &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
+const UNKNOWN: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
 
 /// Namespaces nobody may make: inside a new one a command would have privileges again.
 const NAMESPACES: &[libc::c_int] = &[
@@ -82,7 +86,10 @@ fn programs(profile: &Profile) -> Result<[BpfProgram; 2], seccompiler::Error> {
         Ok::<_, seccompiler::Error>(SeccompFilter::new(rules, SeccompAction::Allow, refuse, ARCH)?.try_into()?)
     };
     let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    Ok([program(refused(profile)?, libc::EPERM)?, program(unknown, libc::ENOSYS)?])
+    Ok([
+        program(refused(profile)?, libc::EPERM)?,
+        program(unknown, libc::ENOSYS)?,
+    ])
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
@@ -96,7 +103,9 @@ fn refused(profile: &Profile) -> Result<Rules, seccompiler::Error> {
     }
     rules.insert(libc::SYS_clone, new_namespace.clone());
     rules.insert(libc::SYS_unshare, new_namespace);
-    let typing = TERMINAL_REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    let typing = TERMINAL_REQUESTS
+        .iter()
+        .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_socket, sockets(profile)?);
     Ok(rules)
@@ -115,7 +124,10 @@ fn sockets(profile: &Profile) -> Result<Vec<SeccompRule>, seccompiler::Error> {
         // Without a condition every call is refused.
         return Ok(Vec::new());
     }
-    let others: Vec<_> = allowed.iter().map(|domain| (0, SeccompCmpOp::Ne, u64::from(domain.unsigned_abs()))).collect();
+    let others: Vec<_> = allowed
+        .iter()
+        .map(|domain| (0, SeccompCmpOp::Ne, u64::from(domain.unsigned_abs())))
+        .collect();
     Ok(vec![rule(&others)?])
 }
 

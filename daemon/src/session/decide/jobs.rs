@@ -1,0 +1,23 @@
+//! Commands in the background end in any phase; no turn waits for them.
+
+use super::Plan;
+use crate::session::effect::job::lost;
+use crate::session::input::JobEnd;
+use protocol::event::JobEnded;
+
+impl Plan<'_> {
+    pub(super) fn job_ended(&mut self, end: JobEnd) {
+        let Some(job) = self.state.jobs.iter().find(|job| job.id == end.job) else { return };
+        let call = job.call.clone();
+        let JobEnd { job, outcome, output, blob, exit_code, duration_ms } = end;
+        self.emit(JobEnded { job, call, outcome, output, blob, exit_code, duration_ms });
+    }
+
+    /// What ran in an earlier life of the daemon died with it.
+    pub(super) fn lose_jobs(&mut self) {
+        let jobs: Vec<_> = self.state.jobs.iter().map(|job| job.id.clone()).collect();
+        for job in jobs {
+            self.job_ended(lost(job));
+        }
+    }
+}
