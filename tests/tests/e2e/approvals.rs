@@ -245,13 +245,24 @@ async fn always_writes_the_rule_that_was_shown_into_the_users_own_file() -> anyh
     daemon.turn_end(&session, 1).await?;
     assert!(daemon.home.project().join("made").exists());
     let listed = daemon.ctl(&["rules", "list", "--json"]).await?.ok()?.json()?;
-    assert_eq!(listed[0]["text"], json!(rule), "what was shown is what is written: {listed}");
-    assert!(!daemon.home.project().join(".agent").exists(), "nothing is written into the project");
+    assert_eq!(
+        listed[0]["text"],
+        json!(rule),
+        "what was shown is what is written: {listed}"
+    );
+    assert!(
+        !daemon.home.project().join(".agent").exists(),
+        "nothing is written into the project"
+    );
 
     let another = daemon.session("ask").await?;
     daemon.send(&another, "make it").await?;
     daemon.turn_end(&another, 1).await?;
-    assert_eq!(count(&daemon.log(&another)?, "approval.requested"), 0, "a later session asks no more");
+    assert_eq!(
+        count(&daemon.log(&another)?, "approval.requested"),
+        0,
+        "a later session asks no more"
+    );
     Ok(())
 }
 
@@ -264,7 +275,10 @@ async fn neither_session_nor_always_is_offered_for_an_interpreter_alone() -> any
     daemon.send(&session, "run it").await?;
     let approval = daemon.approval(&session).await?;
     let rule = approval["always"].as_str().unwrap_or_default();
-    assert!(rule.is_empty() || rule.contains("exactly python3 -c 'print(1)'"), "{approval}");
+    assert!(
+        rule.is_empty() || rule.contains("exactly python3 -c 'print(1)'"),
+        "{approval}"
+    );
     Ok(())
 }
 
@@ -287,10 +301,22 @@ async fn a_changed_call_runs_in_place_of_the_models() -> anyhow::Result<()> {
     daemon.turn_end(&session, 1).await?;
     assert!(daemon.home.project().join("other").exists() && !daemon.home.project().join("made").exists());
     let outputs = server.request(2).await?.outputs().join("\n");
-    assert!(outputs.contains("The user changed the arguments") && outputs.contains("touch other"), "{outputs}");
+    assert!(
+        outputs.contains("The user changed the arguments") && outputs.contains("touch other"),
+        "{outputs}"
+    );
     let log = daemon.log(&session)?;
-    let of = |kind: &str| log.iter().find(|event| event.kind == kind).map(|event| event.data.clone()).unwrap_or_default();
-    assert_eq!(of("tool.requested")["arguments"]["command"], "touch made", "both versions are kept");
+    let of = |kind: &str| {
+        log.iter()
+            .find(|event| event.kind == kind)
+            .map(|event| event.data.clone())
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        of("tool.requested")["arguments"]["command"],
+        "touch made",
+        "both versions are kept"
+    );
     assert_eq!(of("approval.resolved")["arguments"]["command"], "touch other");
     assert_ne!(of("approval.resolved")["digest"], of("tool.requested")["digest"]);
     Ok(())
@@ -321,10 +347,17 @@ async fn a_change_that_goes_further_is_asked_about_anew_under_a_new_digest() -> 
     let approval = daemon.approval(&session).await?;
     let answered = change(&daemon, &approval, "rm README.md", "session").await?;
     assert_eq!(answered["result"]["decision"], "edited", "{answered}");
-    let list = daemon.observer().await?.call("approval.list", json!({"session": session})).await?;
+    let list = daemon
+        .observer()
+        .await?
+        .call("approval.list", json!({"session": session}))
+        .await?;
     assert_eq!(list.as_array().map(Vec::len), Some(1), "{list}");
     assert_eq!(list[0]["action"]["command"], "rm README.md");
-    assert!(list[0]["id"] != approval["id"] && list[0]["digest"] != approval["digest"], "{list}");
+    assert!(
+        list[0]["id"] != approval["id"] && list[0]["digest"] != approval["digest"],
+        "{list}"
+    );
     assert!(daemon.home.project().join("README.md").exists(), "nothing ran yet");
 
     // The changed call, not the model's, is what a later life of the daemon runs.

@@ -9,6 +9,7 @@ mod crash;
 mod first_steps;
 mod inputs;
 mod inside;
+mod lifecycle;
 mod jobs;
 mod model_server;
 mod models;

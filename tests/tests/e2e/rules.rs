@@ -175,9 +175,17 @@ async fn a_project_narrows_at_once_and_widens_only_when_trusted() -> anyhow::Res
     let mode = daemon.ctl(&["mode", session.trim()]).await?.ok()?.stdout;
     assert_eq!(mode.trim(), "ask", "a file that nobody trusts opens nothing");
 
-    assert_eq!(daemon.ctl(&["trust"]).await?.code, Some(2), "nobody is there to be asked");
+    assert_eq!(
+        daemon.ctl(&["trust"]).await?.code,
+        Some(2),
+        "nobody is there to be asked"
+    );
     let trusted = daemon.ctl(&["trust", "--yes"]).await?.ok()?;
-    assert!(trusted.stderr.contains("mode = \"all\""), "what is trusted is shown: {}", trusted.stderr);
+    assert!(
+        trusted.stderr.contains("mode = \"all\""),
+        "what is trusted is shown: {}",
+        trusted.stderr
+    );
     assert_eq!(verdict(&daemon, &["touch made"]).await?["verdict"], "allow");
     assert_eq!(verdict(&daemon, &["ls"]).await?["verdict"], "deny");
     project_file(&daemon.home, &format!("# other bytes\n{allow}"))?;
@@ -189,17 +197,30 @@ async fn a_project_narrows_at_once_and_widens_only_when_trusted() -> anyhow::Res
 async fn what_does_not_count_of_a_projects_file_is_told_once() -> anyhow::Result<()> {
     let server = ModelServer::start(Script::by(|_| Reply::text("fine")))?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
-    project_file(&daemon.home, "[models.scripted]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"x\"\napi_key_command = \"touch ran\"\n")?;
+    project_file(
+        &daemon.home,
+        "[models.scripted]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:1\"\nmodel = \"x\"\napi_key_command = \"touch ran\"\n",
+    )?;
     let session = daemon.session("ask").await?;
     for turn in 1..=2 {
         daemon.send(&session, "go").await?;
         let end = daemon.turn_end(&session, turn).await?;
-        assert_eq!(end["data"]["outcome"], "completed", "the user's own profile answers: {end}");
+        assert_eq!(
+            end["data"]["outcome"], "completed",
+            "the user's own profile answers: {end}"
+        );
     }
     let log = daemon.log(&session)?;
-    let told: Vec<_> = log.iter().filter(|event| event.kind == "notice.added" && event.text("code") == "project_config").collect();
+    let told: Vec<_> = log
+        .iter()
+        .filter(|event| event.kind == "notice.added" && event.text("code") == "project_config")
+        .collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told.iter().all(|notice| notice.text("text").contains("`models` is never read")), "{told:?}");
+    assert!(
+        told.iter()
+            .all(|notice| notice.text("text").contains("`models` is never read")),
+        "{told:?}"
+    );
     assert!(!daemon.home.project().join("ran").exists());
     Ok(())
 }
@@ -229,7 +250,10 @@ async fn each_value_in_force_says_where_it_comes_from() -> anyhow::Result<()> {
     let view = shown.json()?;
     let from = |key: &str| {
         let settings = view["settings"].as_array().cloned().unwrap_or_default();
-        let found = settings.into_iter().find(|setting| setting["key"] == key).unwrap_or_default();
+        let found = settings
+            .into_iter()
+            .find(|setting| setting["key"] == key)
+            .unwrap_or_default();
         found["from"].as_str().unwrap_or_default().to_owned()
     };
     assert!(from("session.max_steps").ends_with("config.toml:5"), "{view}");
@@ -239,7 +263,11 @@ async fn each_value_in_force_says_where_it_comes_from() -> anyhow::Result<()> {
     let path = daemon.ctl(&["config", "path"]).await?.ok()?.stdout;
     assert!(std::fs::read_to_string(path.trim())?.contains("mode = \"edits\""));
     let wrong = daemon.ctl(&["config", "set", "session.moed", "edits"]).await?;
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("did you mean `mode`?"), "{}", wrong.stderr);
+    assert!(
+        wrong.code == Some(1) && wrong.stderr.contains("did you mean `mode`?"),
+        "{}",
+        wrong.stderr
+    );
     Ok(())
 }
 
@@ -253,7 +281,10 @@ async fn a_timed_mode_says_when_it_ends_and_gives_way_to_the_one_before() -> any
     daemon.ctl(&["mode", &session, "300ms"]).await?.ok()?;
     let ended = |frame: &Value| is(frame, "session.changed") && frame["data"]["mode"] == "ask";
     let events = daemon.until(&session, "the end of the mode", ended).await?;
-    let by = events.last().map(|event| event["data"]["by"].clone()).unwrap_or_default();
+    let by = events
+        .last()
+        .map(|event| event["data"]["by"].clone())
+        .unwrap_or_default();
     assert!(by.to_string().contains("time"), "{by}");
     daemon.send(&session, "make it").await?;
     daemon.approval(&session).await?;
@@ -273,6 +304,9 @@ async fn a_timed_mode_is_over_after_a_restart_too() -> anyhow::Result<()> {
     daemon.send(&session, "make it").await?;
     daemon.approval(&session).await?;
     let log = daemon.log(&session)?;
-    assert!(log.iter().any(|event| event.kind == "session.changed" && event.text("mode") == "ask"));
+    assert!(
+        log.iter()
+            .any(|event| event.kind == "session.changed" && event.text("mode") == "ask")
+    );
     Ok(())
 }
