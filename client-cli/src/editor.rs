@@ -27,7 +27,9 @@ pub(crate) fn edited(text: &str, ending: &str) -> Result<String, Failure> {
 /// Opens `path` in `$VISUAL`, else `$EDITOR`, else `vi`, and waits until the person is done.
 pub(crate) fn open(path: &Path) -> Result<(), Failure> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    let editor = set("VISUAL")
+        .or_else(|| set("EDITOR"))
+        .unwrap_or_else(|| "vi".to_owned());
     // Through a shell, as git does it: the variable may hold options.
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])

@@ -37,9 +37,17 @@ pub(crate) struct ModeFor {
 pub(crate) fn mode_for(text: &str) -> Result<ModeFor, String> {
     use clap::ValueEnum;
     match (ModeWord::from_str(text, true), duration_ms(text)) {
-        (Ok(word), _) => Ok(ModeFor { mode: word.into(), for_ms: None }),
-        (_, Ok(ms)) => Ok(ModeFor { mode: Mode::All, for_ms: Some(ms) }),
-        _ => Err(format!("`{text}` is no mode; use ask, edits, all, none, or a time such as `10m` for which all is allowed")),
+        (Ok(word), _) => Ok(ModeFor {
+            mode: word.into(),
+            for_ms: None,
+        }),
+        (_, Ok(ms)) => Ok(ModeFor {
+            mode: Mode::All,
+            for_ms: Some(ms),
+        }),
+        _ => Err(format!(
+            "`{text}` is no mode; use ask, edits, all, none, or a time such as `10m` for which all is allowed"
+        )),
     }
 }
 

@@ -81,7 +81,10 @@ fn words(event: &Event) -> String {
             text(&data.output)
         ),
         Event::TodoChanged(data) => {
-            let items = data.items.iter().map(|item| format!("{} ({})", text(&item.text), name(&item.state)));
+            let items = data
+                .items
+                .iter()
+                .map(|item| format!("{} ({})", text(&item.text), name(&item.state)));
             items.collect::<Vec<_>>().join(", ")
         }
         Event::NoticeAdded(data) => text(&data.text),

@@ -17,8 +17,8 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
-use auth::Redactor;
 use api::{Api, Drain, SessionDefaults};
+use auth::Redactor;
 use config::Config;
 use protocol::Time;
 use session::{Deps, Presence, Registry, Tuning};
@@ -49,14 +49,22 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         tracing::warn!(%remain, "commands of an earlier life are still there");
     }
     let answerers = Arc::new(Presence::default());
-    let guard = tool::GuardPlan { exe: "/proc/self/exe".into(), state_dir: claim.state_dir.clone() };
+    let guard = tool::GuardPlan {
+        exe: "/proc/self/exe".into(),
+        state_dir: claim.state_dir.clone(),
+    };
     let support = target::sandbox::probe(&guard).await;
     for check in support.checks() {
         tracing::info!(name = check.name, standing = ?check.standing, detail = check.detail, "what can be enforced");
     }
     let own = std::env::vars().collect();
-    let commands = auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
-    let models = Arc::new(models::ConfiguredModels::new(config.clone(), Arc::new(commands), redactor.clone()));
+    let commands =
+        auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
+    let models = Arc::new(models::ConfiguredModels::new(
+        config.clone(),
+        Arc::new(commands),
+        redactor.clone(),
+    ));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
     let tools = tools(&config)?;
@@ -90,7 +98,10 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
         tools: tools.iter().map(info).collect(),
-        defaults: SessionDefaults { settings: settings(&config), environment: config.session.env.clone() },
+        defaults: SessionDefaults {
+            settings: settings(&config),
+            environment: config.session.env.clone(),
+        },
         doctor,
     });
     let bound = api::bind(&claim.socket)?;
@@ -142,15 +153,33 @@ fn tuning(config: &Config) -> Tuning {
 
 /// Every tool, and which are offered.
 fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
-    let config::ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url } = config.tools.clone();
+    let config::ToolSettings {
+        enabled,
+        disabled,
+        fetch_hosts,
+        search_engine,
+        search_url,
+    } = config.tools.clone();
     let search_engine = match search_engine {
         config::SearchEngine::DuckDuckGo => tool::catalog::SearchEngine::DuckDuckGo,
         config::SearchEngine::Searxng => tool::catalog::SearchEngine::Searxng,
     };
-    let settings = tool::Settings { enabled, disabled, fetch_hosts, search_engine, search_url };
+    let settings = tool::Settings {
+        enabled,
+        disabled,
+        fetch_hosts,
+        search_engine,
+        search_url,
+    };
     tool::catalog(&settings).map_err(|unknown| {
         let (path, message) = (config.path.clone(), unknown.to_string());
-        config::ConfigError::Wrong { path, line: None, message, hint: None }.into()
+        config::ConfigError::Wrong {
+            path,
+            line: None,
+            message,
+            hint: None,
+        }
+        .into()
     })
 }
 
@@ -196,7 +225,11 @@ fn doctor(sandbox: &target::sandbox::Settings) -> protocol::method::DoctorAnswer
 /// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
 fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
     // The configuration may lie in a directory that is not the daemon's alone.
-    let directory = config.path.parent().filter(|parent| parent.ends_with("agentd")).unwrap_or(&config.path);
+    let directory = config
+        .path
+        .parent()
+        .filter(|parent| parent.ends_with("agentd"))
+        .unwrap_or(&config.path);
     vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
 }
 
@@ -213,7 +246,13 @@ fn settings(config: &Config) -> protocol::Settings {
 
 /// Goes on with what an earlier life left unfinished.
 async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyDesk) -> tokio::task::JoinHandle<()> {
-    let filter = log::SessionFilter { unfinished: true, children: true, ephemeral: true, archived: true, ..Default::default() };
+    let filter = log::SessionFilter {
+        unfinished: true,
+        children: true,
+        ephemeral: true,
+        archived: true,
+        ..Default::default()
+    };
     let rows = log.sessions(filter).await.unwrap_or_else(|error| {
         tracing::error!(%error, "unfinished sessions cannot be listed");
         Vec::new()
@@ -222,7 +261,10 @@ async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyD
         // What they were answered by may be a server on this machine.
         models.look_around().await;
     }
-    let unfinished = rows.into_iter().map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms)).collect();
+    let unfinished = rows
+        .into_iter()
+        .map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms))
+        .collect();
     let registry = registry.clone();
     tokio::spawn(async move { registry.resume(unfinished).await })
 }
@@ -258,7 +300,9 @@ async fn signalled(drain: &Drain) {
 
 /// Ends when nobody has needed the daemon for so long.
 async fn unneeded(api: &Api, limit: Option<Duration>) {
-    let Some(limit) = limit else { return std::future::pending().await };
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
     let mut since = Instant::now();
     loop {
         tokio::time::sleep(IDLE_CHECK.min(limit)).await;

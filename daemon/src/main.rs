@@ -45,7 +45,13 @@ fn main() -> ExitCode {
 }
 
 fn run(detached: bool) -> Result<(), StartError> {
-    let own = |what| move |error| StartError::File { what, path: "/proc/self".into(), error };
+    let own = |what| {
+        move |error| StartError::File {
+            what,
+            path: "/proc/self".into(),
+            error,
+        }
+    };
     if detached {
         startup::leave_terminal().map_err(own("cannot leave the terminal"))?;
     }
@@ -59,5 +65,9 @@ fn run(detached: bool) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(own("cannot start the runtime"))?;
-    runtime.block_on(daemon::run(config, claim, redactor, || if detached { startup::say_ready() }))
+    runtime.block_on(daemon::run(config, claim, redactor, || {
+        if detached {
+            startup::say_ready()
+        }
+    }))
 }

@@ -33,7 +33,11 @@ pub enum StartError {
     #[error(transparent)]
     Listen(#[from] ListenErrorShown),
     #[error("{what} {}: {error}", path.display())]
-    File { what: &'static str, path: PathBuf, error: io::Error },
+    File {
+        what: &'static str,
+        path: PathBuf,
+        error: io::Error,
+    },
     #[error("agentd runs already, as pid {pid}\nhint: agentctl daemon status")]
     Runs { pid: i32 },
     #[error("{0}")]
@@ -63,13 +67,27 @@ pub struct Claim {
 
 /// Makes `path` and its parents, private to the user.
 fn private_dir(path: &Path) -> Result<(), StartError> {
-    let fail = |error| StartError::File { what: "cannot make the directory", path: path.to_owned(), error };
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fail)?;
+    let fail = |error| StartError::File {
+        what: "cannot make the directory",
+        path: path.to_owned(),
+        error,
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(fail)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(fail)
 }
 
 fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Takes the state directory.
@@ -80,11 +98,22 @@ pub fn claim() -> Result<Claim, StartError> {
     let (state_dir, socket) = (place::state_dir()?, place::socket()?);
     private_dir(&state_dir)?;
     let path = LockFile::path(&state_dir);
-    let fail = |error: io::Error| StartError::File { what: "cannot lock", path: path.clone(), error };
+    let fail = |error: io::Error| StartError::File {
+        what: "cannot lock",
+        path: path.clone(),
+        error,
+    };
     let lock = open_private(&path).map_err(fail)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Claim { token: new_token().map_err(fail)?, state_dir, socket, lock }),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(StartError::Runs { pid: running(&path).map_or(0, |found| found.pid) }),
+        Ok(()) => Ok(Claim {
+            token: new_token().map_err(fail)?,
+            state_dir,
+            socket,
+            lock,
+        }),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StartError::Runs {
+            pid: running(&path).map_or(0, |found| found.pid),
+        }),
         Err(errno) => Err(fail(errno.into())),
     }
 }
@@ -108,7 +137,13 @@ impl Claim {
     /// Writes the token and says in the lock file where this daemon listens.
     pub(crate) fn announce(&self) -> Result<(), StartError> {
         let path = place::token_file(&self.state_dir);
-        let fail = |path: PathBuf| move |error| StartError::File { what: "cannot write", path, error };
+        let fail = |path: PathBuf| {
+            move |error| StartError::File {
+                what: "cannot write",
+                path,
+                error,
+            }
+        };
         replace(&path, &self.token).map_err(fail(path.clone()))?;
         let text = LockFile {
             pid: i32::try_from(std::process::id()).unwrap_or(0),
@@ -128,7 +163,11 @@ impl Claim {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
     let _ = std::fs::remove_file(&temporary);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)?;
     file.write_all(text.as_bytes())?;
     std::fs::rename(&temporary, path)
 }
@@ -137,7 +176,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// When the directory cannot be made or written.
-pub fn start_logging(state_dir: &Path, redactor: Redactor) -> Result<tracing_appender::non_blocking::WorkerGuard, StartError> {
+pub fn start_logging(
+    state_dir: &Path,
+    redactor: Redactor,
+) -> Result<tracing_appender::non_blocking::WorkerGuard, StartError> {
     use tracing_subscriber::EnvFilter;
     let directory = state_dir.join("log");
     private_dir(&directory)?;
@@ -147,13 +189,26 @@ pub fn start_logging(state_dir: &Path, redactor: Redactor) -> Result<tracing_app
         .filename_suffix("log")
         .max_log_files(LOG_FILES)
         .build(&directory)
-        .map_err(|error| StartError::File { what: "cannot log to", path: directory, error: io::Error::other(error) })?;
+        .map_err(|error| StartError::File {
+            what: "cannot log to",
+            path: directory,
+            error: io::Error::other(error),
+        })?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     let wanted = std::env::var("AGENTD_LOG").unwrap_or_else(|_| "info".to_owned());
     // What these crates say below `info` can hold headers, and so keys.
-    let capped = ["hyper", "hyper_util", "h2", "reqwest", "rustls"].iter().fold(wanted, |filter, target| format!("{filter},{target}=info"));
+    let capped = ["hyper", "hyper_util", "h2", "reqwest", "rustls"]
+        .iter()
+        .fold(wanted, |filter, target| format!("{filter},{target}=info"));
     let filter = EnvFilter::try_new(capped).unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(move || RedactedLog { redactor: redactor.clone(), log: writer.clone() }).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || RedactedLog {
+            redactor: redactor.clone(),
+            log: writer.clone(),
+        })
+        .with_ansi(false)
+        .init();
     Ok(guard)
 }
 
@@ -189,7 +244,11 @@ pub fn detach() -> Result<(), StartError> {
 fn run_detached() -> Result<(), StartError> {
     // Found out here first, so that the usual race costs no process.
     drop(claim()?);
-    let fail = |error| StartError::File { what: "cannot start", path: "/proc/self/exe".into(), error };
+    let fail = |error| StartError::File {
+        what: "cannot start",
+        path: "/proc/self/exe".into(),
+        error,
+    };
     let exe = std::env::current_exe().map_err(fail)?;
     let mut child = Command::new(exe)
         .args(["run", "--detached"])
@@ -214,7 +273,9 @@ fn run_detached() -> Result<(), StartError> {
     if reason.contains("agentd runs already") {
         return Err(StartError::Runs { pid: 0 });
     }
-    Err(StartError::Detached(reason.trim().trim_start_matches("error: ").to_owned()))
+    Err(StartError::Detached(
+        reason.trim().trim_start_matches("error: ").to_owned(),
+    ))
 }
 
 /// Another start was first: its daemon is ready when its socket takes connections.
@@ -227,7 +288,9 @@ fn wait_for_other() -> Result<(), StartError> {
             return Ok(());
         }
         if begun.elapsed() > OTHER_START {
-            return Err(StartError::Detached("another start of agentd does not get ready\nhint: agentctl daemon logs".to_owned()));
+            return Err(StartError::Detached(
+                "another start of agentd does not get ready\nhint: agentctl daemon logs".to_owned(),
+            ));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -241,7 +304,11 @@ pub fn leave_terminal() -> io::Result<()> {
     rustix::process::setsid()?;
     // SAFETY: nothing in this process has opened a descriptor above 2 yet that it means to use.
     let closed = unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
-    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if closed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Tells the waiting start that clients can connect, and lets go of its pipes.
@@ -262,7 +329,10 @@ mod tests {
     fn no_key_gets_into_the_log_and_an_event_without_one_stays_as_it_is() -> anyhow::Result<()> {
         let redactor = Redactor::default();
         redactor.learn("p", ["sk-0123456789"]);
-        let mut log = RedactedLog { redactor, log: Vec::new() };
+        let mut log = RedactedLog {
+            redactor,
+            log: Vec::new(),
+        };
         assert_eq!(log.write(b"key=sk-0123456789\n")?, 18);
         log.write_all(b"nothing\n")?;
         assert_eq!(String::from_utf8(log.log)?, "key=[redacted: profile p]\nnothing\n");

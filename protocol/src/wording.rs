@@ -59,7 +59,11 @@ pub fn key_line(view: &ApprovalView) -> String {
     } else {
         ""
     };
-    let always = if always_rule(view).is_some() { " · a always" } else { "" };
+    let always = if always_rule(view).is_some() {
+        " · a always"
+    } else {
+        ""
+    };
     let feedback = if view.call.is_some() {
         " · t tell it what to do"
     } else {
@@ -77,7 +81,9 @@ pub fn session_rule(view: &ApprovalView) -> Option<&str> {
 /// The rule that `a` writes, if `a` may be answered.
 #[must_use]
 pub fn always_rule(view: &ApprovalView) -> Option<&str> {
-    view.always.as_deref().filter(|_| view.choices.contains(&Choice::Always))
+    view.always
+        .as_deref()
+        .filter(|_| view.choices.contains(&Choice::Always))
 }
 
 /// How an approval was settled and by whom, such as `allowed once by agentctl (cli, pid 7)`.
@@ -275,11 +281,21 @@ mod tests {
         let mut view = asked(command("ls", &[]));
         assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do");
         view.choices.push(Choice::Always);
-        assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do", "no rule, no key");
+        assert_eq!(
+            key_line(&view),
+            "y once · s session · n no · t tell it what to do",
+            "no rule, no key"
+        );
         view.always = Some("allow bash: cargo test … for /p".to_owned());
-        assert_eq!(key_line(&view), "y once · s session · a always · n no · t tell it what to do");
+        assert_eq!(
+            key_line(&view),
+            "y once · s session · a always · n no · t tell it what to do"
+        );
         let lines = approval_lines(&view);
-        assert!(lines.contains(&"a writes this rule of yours: allow bash: cargo test … for /p".to_owned()), "{lines:?}");
+        assert!(
+            lines.contains(&"a writes this rule of yours: allow bash: cargo test … for /p".to_owned()),
+            "{lines:?}"
+        );
         view.choices = vec![Choice::Once, Choice::Deny];
         assert_eq!(key_line(&view), "y once · n no · t tell it what to do");
         assert!(!approval_lines(&view).iter().any(|line| line.starts_with("s allows")));

@@ -7,12 +7,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::values::{Found, by_id};
+use protocol::Frame;
 use protocol::client::Client;
 use protocol::event::Choice;
 use protocol::frame::ApprovalView;
-use protocol::Frame;
-use protocol::method::{AttachParams, SessionAttach};
 use protocol::method::{AnswerParams, Answered, ApprovalAnswer, ApprovalList, ApprovalListParams};
+use protocol::method::{AttachParams, SessionAttach};
 use protocol::{ApprovalId, short, wording};
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,11 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         (_, true) => Choice::Always,
         _ => Choice::Once,
     };
-    let with = if arguments.edit { With::Changes } else { With::Feedback(None) };
+    let with = if arguments.edit {
+        With::Changes
+    } else {
+        With::Feedback(None)
+    };
     answer(invocation, arguments.id.as_deref(), decision, with).await
 }
 
@@ -99,22 +103,37 @@ async fn changed(invocation: &Invocation, view: &ApprovalView) -> Result<serde_j
         return Ok(arguments);
     }
     let text = editor::edited(&format!("{arguments:#}\n"), ".json")?;
-    let edited: serde_json::Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::error(format!("what you left is no JSON: {error}\nhint: nothing was answered; try again")))?;
-    if edited == arguments { Err(unchanged()) } else { Ok(edited) }
+    let edited: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+        Failure::error(format!(
+            "what you left is no JSON: {error}\nhint: nothing was answered; try again"
+        ))
+    })?;
+    if edited == arguments {
+        Err(unchanged())
+    } else {
+        Ok(edited)
+    }
 }
 
 fn unchanged() -> Failure {
-    Failure::error("nothing was changed, so nothing was answered\nhint: `agentctl approve` without --edit allows it as it is")
+    Failure::error(
+        "nothing was changed, so nothing was answered\nhint: `agentctl approve` without --edit allows it as it is",
+    )
 }
 
 /// The arguments as they stand now, from the session's snapshot.
 async fn arguments_of(invocation: &Invocation, view: &ApprovalView) -> Result<serde_json::Value, Failure> {
-    let params = AttachParams { session: view.session.0.clone(), ..AttachParams::default() };
+    let params = AttachParams {
+        session: view.session.0.clone(),
+        ..AttachParams::default()
+    };
     let mut frames = invocation.connect().await?.subscribe::<SessionAttach>(&params).await?;
     while let Some(frame) = frames.next().await {
         let Frame::Snapshot(snapshot) = frame? else { continue };
-        let call = snapshot.calls.into_iter().find(|call| Some(&call.call) == view.call.as_ref());
+        let call = snapshot
+            .calls
+            .into_iter()
+            .find(|call| Some(&call.call) == view.call.as_ref());
         return call
             .map(|call| call.arguments)
             .ok_or_else(|| Failure::error("this question is about no call that could be changed"));

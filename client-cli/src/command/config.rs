@@ -35,7 +35,11 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     match arguments.action {
         Action::Show { json } => {
             let view = get(invocation, Some(invocation.cwd())).await?;
-            if json { invocation.output.json(&view)? } else { print(invocation, &view)? }
+            if json {
+                invocation.output.json(&view)?
+            } else {
+                print(invocation, &view)?
+            }
         }
         Action::Path => {
             let file = protocol::place::config_file()?;
@@ -63,7 +67,10 @@ async fn get(invocation: &Invocation, cwd: Option<String>) -> Result<ConfigView,
 fn print(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {
     let output = &invocation.output;
     let text = |text: &str| output.inline(text).into_owned();
-    let rows = view.settings.iter().map(|setting| vec![text(&setting.key), text(&setting.value), text(&setting.from)]);
+    let rows = view
+        .settings
+        .iter()
+        .map(|setting| vec![text(&setting.key), text(&setting.value), text(&setting.from)]);
     table::print(output, &["KEY", "VALUE", "FROM"], &rows.collect::<Vec<_>>())?;
     tell(invocation, view)
 }

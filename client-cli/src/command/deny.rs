@@ -16,5 +16,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
-    approve::answer(invocation, arguments.id.as_deref(), Choice::Deny, approve::With::Feedback(arguments.message)).await
+    approve::answer(
+        invocation,
+        arguments.id.as_deref(),
+        Choice::Deny,
+        approve::With::Feedback(arguments.message),
+    )
+    .await
 }

@@ -28,8 +28,13 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         };
         session = client.call::<SessionUpdate>(&params).await?;
     }
-    let until = session.mode_until.map(|until| format!(" until {until}")).unwrap_or_default();
-    invocation.output.line(&format!("{}{until}", wording::mode(session.mode)))?;
+    let until = session
+        .mode_until
+        .map(|until| format!(" until {until}"))
+        .unwrap_or_default();
+    invocation
+        .output
+        .line(&format!("{}{until}", wording::mode(session.mode)))?;
     Ok(Exit::Completed)
 }
 
@@ -67,7 +72,10 @@ mod tests {
     fn one_word_is_a_mode_or_else_a_session() {
         assert_eq!(read(&[]), Some(("last".to_owned(), None)));
         assert_eq!(read(&["all"]), Some(("last".to_owned(), Some((Mode::All, None)))));
-        assert_eq!(read(&["10m"]), Some(("last".to_owned(), Some((Mode::All, Some(600_000))))));
+        assert_eq!(
+            read(&["10m"]),
+            Some(("last".to_owned(), Some((Mode::All, Some(600_000)))))
+        );
         assert_eq!(read(&["fix"]), Some(("fix".to_owned(), None)));
         assert_eq!(read(&["all", "ask"]), Some(("all".to_owned(), Some((Mode::Ask, None)))));
         assert_eq!(read(&["fix", "always"]), None);

@@ -57,10 +57,21 @@ fn print(invocation: &Invocation, answer: &ModelListAnswer) -> Result<(), Failur
         let others = model.available.iter().flatten().filter(|id| **id != model.model);
         rows.extend(others.map(|id| {
             let empty = String::new;
-            vec![shown(&format!("({})", model.name)), shown(id), empty(), empty(), empty(), "available".to_owned()]
+            vec![
+                shown(&format!("({})", model.name)),
+                shown(id),
+                empty(),
+                empty(),
+                empty(),
+                "available".to_owned(),
+            ]
         }));
     }
-    table::print(output, &["NAME", "MODEL", "AT", "CONTEXT", "$/M IN OUT", "STATE"], &rows)?;
+    table::print(
+        output,
+        &["NAME", "MODEL", "AT", "CONTEXT", "$/M IN OUT", "STATE"],
+        &rows,
+    )?;
     if let Some(notice) = &answer.notice {
         output.tell(&shown(notice));
     }
@@ -73,7 +84,10 @@ fn print(invocation: &Invocation, answer: &ModelListAnswer) -> Result<(), Failur
 }
 
 fn price(model: &ModelInfo) -> String {
-    model.prices.map_or_else(|| "-".to_owned(), |prices| format!("{} {}", prices.input, prices.output))
+    model.prices.map_or_else(
+        || "-".to_owned(),
+        |prices| format!("{} {}", prices.input, prices.output),
+    )
 }
 
 fn state(model: &ModelInfo) -> String {

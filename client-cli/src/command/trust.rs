@@ -22,7 +22,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
-    let dir = arguments.dir.as_ref().map_or_else(|| invocation.cwd.clone(), |dir| invocation.cwd.join(dir));
+    let dir = arguments
+        .dir
+        .as_ref()
+        .map_or_else(|| invocation.cwd.clone(), |dir| invocation.cwd.join(dir));
     let cwd = dir.to_string_lossy().into_owned();
     let mut client = invocation.connect().await?;
     let output = &invocation.output;
@@ -33,7 +36,10 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     }
     let view = client.call::<TrustGet>(&TrustGetParams { cwd: cwd.clone() }).await?;
     let Some(hash) = view.hash.clone() else {
-        output.tell(&format!("there is no {}, so there is nothing to trust", inline(&view.file)));
+        output.tell(&format!(
+            "there is no {}, so there is nothing to trust",
+            inline(&view.file)
+        ));
         return Ok(Exit::Completed);
     };
     show(&view, invocation);
@@ -45,7 +51,9 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         output.tell("not trusted; what it restricts counts all the same");
         return Ok(Exit::Completed);
     }
-    client.call::<TrustSet>(&TrustSetParams { cwd, hash: Some(hash) }).await?;
+    client
+        .call::<TrustSet>(&TrustSetParams { cwd, hash: Some(hash) })
+        .await?;
     output.tell("trusted, for sessions that begin from now on and until the file changes");
     Ok(Exit::Completed)
 }
@@ -64,9 +72,13 @@ fn show(view: &TrustView, invocation: &Invocation) {
 fn asked(invocation: &Invocation) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::usage("nobody is here to be asked\nhint: `agentctl trust --yes` trusts it after you have read it"));
+        return Err(Failure::usage(
+            "nobody is here to be asked\nhint: `agentctl trust --yes` trusts it after you have read it",
+        ));
     }
-    invocation.output.whisper("trust exactly this content, in this directory? [y/N] ");
+    invocation
+        .output
+        .whisper("trust exactly this content, in this directory? [y/N] ");
     let mut line = String::new();
     let read = stdin.lock().read_line(&mut line);
     read.map_err(|error| Failure::error(format!("cannot read the answer: {error}")))?;

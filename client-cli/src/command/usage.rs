@@ -36,10 +36,30 @@ fn print(invocation: &Invocation, answer: &UsageAnswer) -> Result<(), Failure> {
     let shown = |text: &str| output.inline(text).into_owned();
     let mut rows = vec![row("total", String::new(), &answer.total)];
     rows.extend(answer.days.iter().map(|day| row("day", shown(&day.day), &day.spent)));
-    rows.extend(answer.models.iter().map(|model| row("model", shown(&format!("{} {}", model.profile, model.model)), &model.spent)));
-    rows.extend(answer.sessions.iter().map(|session| row("session", shown(&label(session)), &session.spent)));
-    rows.extend(answer.turns.iter().map(|turn| turn_row(shown(turn.turn.as_str()), turn)));
-    table::print(output, &["OF", "WHICH", "CALLS", "INPUT", "CACHED", "OUTPUT", "REASONING", "COST"], &rows)?;
+    rows.extend(answer.models.iter().map(|model| {
+        row(
+            "model",
+            shown(&format!("{} {}", model.profile, model.model)),
+            &model.spent,
+        )
+    }));
+    rows.extend(
+        answer
+            .sessions
+            .iter()
+            .map(|session| row("session", shown(&label(session)), &session.spent)),
+    );
+    rows.extend(
+        answer
+            .turns
+            .iter()
+            .map(|turn| turn_row(shown(turn.turn.as_str()), turn)),
+    );
+    table::print(
+        output,
+        &["OF", "WHICH", "CALLS", "INPUT", "CACHED", "OUTPUT", "REASONING", "COST"],
+        &rows,
+    )?;
     if answer.total.unpriced > 0 {
         let message = format!(
             "{} calls have no known price and are not in the cost\nhint: set prices in the profile, or add a [[rule]] to models.toml",
@@ -64,7 +84,13 @@ fn turn_row(which: String, turn: &TurnSpent) -> Vec<String> {
 }
 
 fn cells(of: &str, which: String, calls: u64, usage: Usage, cost: Option<f64>) -> Vec<String> {
-    let Usage { input, output, cached, reasoning, .. } = usage;
+    let Usage {
+        input,
+        output,
+        cached,
+        reasoning,
+        ..
+    } = usage;
     let numbers = [calls, input, cached, output, reasoning].map(|number| number.to_string());
     let cost = cost.map_or_else(|| "-".to_owned(), dollars);
     [vec![of.to_owned(), which], numbers.to_vec(), vec![cost]].concat()
@@ -72,7 +98,11 @@ fn cells(of: &str, which: String, calls: u64, usage: Usage, cost: Option<f64>) -
 
 /// Enough digits to see the price of a small call.
 fn dollars(cost: f64) -> String {
-    if cost >= 1.0 { format!("${cost:.2}") } else { format!("${cost:.4}") }
+    if cost >= 1.0 {
+        format!("${cost:.2}")
+    } else {
+        format!("${cost:.4}")
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +111,9 @@ mod tests {
 
     #[test]
     fn small_sums_are_not_rounded_to_nothing() {
-        assert_eq!((dollars(12.345), dollars(0.0123), dollars(0.0)), ("$12.35".to_owned(), "$0.0123".to_owned(), "$0.0000".to_owned()));
+        assert_eq!(
+            (dollars(12.345), dollars(0.0123), dollars(0.0)),
+            ("$12.35".to_owned(), "$0.0123".to_owned(), "$0.0000".to_owned())
+        );
     }
 }

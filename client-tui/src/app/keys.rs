@@ -133,9 +133,7 @@ impl App {
             KeyCode::Char('s') if wording::session_rule(&ask.view).is_some() => {
                 Some(self.answer(Choice::Session, None))
             }
-            KeyCode::Char('a') if wording::always_rule(&ask.view).is_some() => {
-                Some(self.answer(Choice::Always, None))
-            }
+            KeyCode::Char('a') if wording::always_rule(&ask.view).is_some() => Some(self.answer(Choice::Always, None)),
             KeyCode::Char('n') => Some(self.answer(Choice::Deny, None)),
             KeyCode::Char('t') if ask.view.call.is_some() => {
                 ask.focus = Focus::Telling(Box::new(Draft::new()));

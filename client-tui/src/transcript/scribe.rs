@@ -122,7 +122,10 @@ impl Scribe {
             | Event::TodoChanged(_) => Vec::new(),
             Event::JobEnded(ended) => {
                 let text = format!("job {} {}", ended.job, protocol::wording::tool_outcome(ended.outcome));
-                self.block(Block::Note, vec![paint::line(display(&text, Form::Inline), paint::dim())])
+                self.block(
+                    Block::Note,
+                    vec![paint::line(display(&text, Form::Inline), paint::dim())],
+                )
             }
         }
     }

@@ -13,17 +13,26 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ApprovalListParams) -> Result<Vec<ApprovalView>, RpcError> {
+pub(super) async fn list(
+    api: Arc<Api>,
+    _: Arc<Client>,
+    params: ApprovalListParams,
+) -> Result<Vec<ApprovalView>, RpcError> {
     let below = match params.session {
         Some(text) => Some(api.find(&text, None).await?.key),
         None => None,
     };
     let log = &api.registry.deps().log;
-    let filter = ApprovalFilter { below, ..ApprovalFilter::default() };
+    let filter = ApprovalFilter {
+        below,
+        ..ApprovalFilter::default()
+    };
     let rows = log.list_approvals(filter).await.map_err(|error| storage(&error))?;
     let mut views = Vec::with_capacity(rows.len());
     for row in rows {
-        let Some(session) = log.session_by_key(row.session).await.map_err(|error| storage(&error))? else { continue };
+        let Some(session) = log.session_by_key(row.session).await.map_err(|error| storage(&error))? else {
+            continue;
+        };
         views.extend(view(row, session.name.or(session.title), session.cwd));
     }
     Ok(views)
@@ -50,10 +59,19 @@ fn view(row: ApprovalRow, session_name: Option<String>, cwd: String) -> Option<A
 }
 
 pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerParams) -> Result<Answered, RpcError> {
-    let row = api.registry.deps().log.approval(&params.id.0).await.map_err(|error| storage(&error))?;
+    let row = api
+        .registry
+        .deps()
+        .log
+        .approval(&params.id.0)
+        .await
+        .map_err(|error| storage(&error))?;
     let row = row.ok_or_else(|| {
-        RpcError::new(ErrorKind::ApprovalNotFound, format!("there is no approval {}", params.id))
-            .hint("agentctl approvals lists those that wait")
+        RpcError::new(
+            ErrorKind::ApprovalNotFound,
+            format!("there is no approval {}", params.id),
+        )
+        .hint("agentctl approvals lists those that wait")
     })?;
     let by = client.by();
     if let Some(pos) = row.resolved_pos {
@@ -77,7 +95,13 @@ pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerPar
     };
     let answered = match api.registry.ask(&session, message).await {
         Err(error) if error.kind == ErrorKind::AlreadyResolved => {
-            let row = api.registry.deps().log.approval(&params.id.0).await.map_err(|error| storage(&error))?;
+            let row = api
+                .registry
+                .deps()
+                .log
+                .approval(&params.id.0)
+                .await
+                .map_err(|error| storage(&error))?;
             match row.and_then(|row| row.resolved_pos.map(|pos| (row, pos))) {
                 Some((row, pos)) => settled(&api, &row, pos, &params, &by).await,
                 None => Err(error),
@@ -94,12 +118,21 @@ pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerPar
 /// The call as the person changed it, looked at before anybody decides.
 async fn changed(api: &Api, session: &SessionId, params: &AnswerParams, arguments: Value) -> Result<Edited, RpcError> {
     if params.decision == Choice::Deny {
-        return Err(RpcError::new(ErrorKind::InvalidParams, "`arguments` belong to an answer that allows"));
+        return Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            "`arguments` belong to an answer that allows",
+        ));
     }
-    let asked = api.registry.ask(session, |reply| Message::Look(params.id.clone(), reply)).await?;
-    inspect_edit(&asked, arguments)
-        .await
-        .map_err(|error| RpcError::new(ErrorKind::InvalidParams, format!("the changed arguments are wrong: {error}")))
+    let asked = api
+        .registry
+        .ask(session, |reply| Message::Look(params.id.clone(), reply))
+        .await?;
+    inspect_edit(&asked, arguments).await.map_err(|error| {
+        RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("the changed arguments are wrong: {error}"),
+        )
+    })
 }
 
 /// Writes the rule that "always" has shown, or that of the changed call, into the user's own file. The answer is recorded before, so
@@ -111,30 +144,71 @@ async fn keep_rule(api: &Api, row: &ApprovalRow, edited: Option<&Edited>) -> Res
         Some(edited) => grant_for(&edited.inspected.facts),
         None => request.as_ref().and_then(grant_of),
     };
-    let session = deps.log.session_by_key(row.session).await.map_err(|error| storage(&error))?;
-    let (Some(grant), Some(session)) = (grant, session) else { return Ok(()) };
+    let session = deps
+        .log
+        .session_by_key(row.session)
+        .await
+        .map_err(|error| storage(&error))?;
+    let (Some(grant), Some(session)) = (grant, session) else {
+        return Ok(());
+    };
     let rule = grant.to_rule(Path::new(&session.root_path));
     deps.rules.add(&rule).map(drop).map_err(|error| {
-        RpcError::new(ErrorKind::InvalidConfig, format!("it is allowed for this session, but the rule is not written: {error}"))
+        RpcError::new(
+            ErrorKind::InvalidConfig,
+            format!("it is allowed for this session, but the rule is not written: {error}"),
+        )
     })
 }
 
 /// The answer to a late answer: the recorded success if it is the very same again, else who was first.
 async fn settled(api: &Api, row: &ApprovalRow, pos: u64, params: &AnswerParams, by: &By) -> Result<Answered, RpcError> {
-    let rows = api.registry.deps().log.after_pos(pos - 1, 1, &["approval.resolved"]).await.map_err(|error| storage(&error))?;
-    let resolved = rows.into_iter().next().and_then(|(_, _, row)| match Event::parse(&row.kind, &row.body) {
-        Ok(Some(Event::ApprovalResolved(resolved))) if resolved.approval == params.id => Some((row.seq, row.at_ms, resolved)),
-        _ => None,
-    });
-    let Some((seq, at_ms, ApprovalResolved { decision, by: first, feedback, .. })) = resolved else {
-        return Err(RpcError::new(ErrorKind::AlreadyResolved, "the approval is settled already"));
+    let rows = api
+        .registry
+        .deps()
+        .log
+        .after_pos(pos - 1, 1, &["approval.resolved"])
+        .await
+        .map_err(|error| storage(&error))?;
+    let resolved = rows
+        .into_iter()
+        .next()
+        .and_then(|(_, _, row)| match Event::parse(&row.kind, &row.body) {
+            Ok(Some(Event::ApprovalResolved(resolved))) if resolved.approval == params.id => {
+                Some((row.seq, row.at_ms, resolved))
+            }
+            _ => None,
+        });
+    let Some((
+        seq,
+        at_ms,
+        ApprovalResolved {
+            decision,
+            by: first,
+            feedback,
+            ..
+        },
+    )) = resolved
+    else {
+        return Err(RpcError::new(
+            ErrorKind::AlreadyResolved,
+            "the approval is settled already",
+        ));
     };
     if first == *by && decision == params.decision.into() && feedback == params.feedback {
         let session = SessionId(row.session_id.clone());
-        return Ok(Answered { id: params.id.clone(), session, decision, seq: Seq(seq) });
+        return Ok(Answered {
+            id: params.id.clone(),
+            session,
+            decision,
+            seq: Seq(seq),
+        });
     }
-    Err(RpcError::new(ErrorKind::AlreadyResolved, format!("the approval was settled already, by {first}"))
-        .with("by", first)
-        .with("decision", decision)
-        .with("at", Time(at_ms)))
+    Err(RpcError::new(
+        ErrorKind::AlreadyResolved,
+        format!("the approval was settled already, by {first}"),
+    )
+    .with("by", first)
+    .with("decision", decision)
+    .with("at", Time(at_ms)))
 }

@@ -32,8 +32,17 @@ impl Client {
         let role = role_of(&peer, Role::Observer);
         let name = "anonymous".to_owned();
         let kind = UNKNOWN.to_owned();
-        let introduced = Introduced { name, kind, role, answers: false, environment: BTreeMap::new() };
-        Self { peer, introduced: Mutex::new(introduced) }
+        let introduced = Introduced {
+            name,
+            kind,
+            role,
+            answers: false,
+            environment: BTreeMap::new(),
+        };
+        Self {
+            peer,
+            introduced: Mutex::new(introduced),
+        }
     }
 
     /// Takes over what the client said of itself; a tool stays a tool.
@@ -57,13 +66,22 @@ impl Client {
     /// Who is recorded as having done what this client does.
     pub(crate) fn by(&self) -> By {
         let Introduced { name, kind, .. } = self.introduced();
-        By::Client { client: name, kind, pid: self.peer.pid }
+        By::Client {
+            client: name,
+            kind,
+            pid: self.peer.pid,
+        }
     }
 
     /// How others see it.
     pub(crate) fn view(&self) -> ClientView {
         let Introduced { name, kind, role, .. } = self.introduced();
-        ClientView { name, kind, pid: self.peer.pid, role }
+        ClientView {
+            name,
+            kind,
+            pid: self.peer.pid,
+            role,
+        }
     }
 
     /// Whether it may use a method of this kind.
@@ -73,14 +91,16 @@ impl Client {
     pub(crate) fn allow(&self, access: Access) -> Result<(), RpcError> {
         match (access, self.introduced().role) {
             (Access::Watch, _) | (Access::Act, Role::Controller) => Ok(()),
-            (Access::Act, Role::Tool) => {
-                Err(RpcError::new(ErrorKind::FromInside, "this was started by a tool of the daemon, which may watch but not act")
-                    .hint("a person has to do this from a terminal of their own"))
-            }
-            (Access::Act, Role::Observer) => {
-                Err(RpcError::new(ErrorKind::NotAuthorized, "acting needs the handshake with the token")
-                    .hint("call daemon.hello with the content of `token` in the state directory"))
-            }
+            (Access::Act, Role::Tool) => Err(RpcError::new(
+                ErrorKind::FromInside,
+                "this was started by a tool of the daemon, which may watch but not act",
+            )
+            .hint("a person has to do this from a terminal of their own")),
+            (Access::Act, Role::Observer) => Err(RpcError::new(
+                ErrorKind::NotAuthorized,
+                "acting needs the handshake with the token",
+            )
+            .hint("call daemon.hello with the content of `token` in the state directory")),
         }
     }
 }

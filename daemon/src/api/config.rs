@@ -27,7 +27,10 @@ fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
     let user = user(api);
     let root = cwd.map(|cwd| project_root(Path::new(cwd)));
     let project = match &root {
-        Some(root) => Some((config::project::path(root), deps.projects.load(root).map_err(|error| error.told())?)),
+        Some(root) => Some((
+            config::project::path(root),
+            deps.projects.load(root).map_err(|error| error.told())?,
+        )),
         None => None,
     };
     let now = config::load(&user.path);

@@ -4,10 +4,12 @@
 use super::client::Client;
 use super::framing::{Inbound, Incoming, next};
 use super::register::WAITING;
-use jsonrpsee::core::server::{BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, Methods, SubscriptionState};
+use jsonrpsee::Extensions;
+use jsonrpsee::core::server::{
+    BoundedSubscriptions, MethodCallback, MethodResponse, MethodSink, Methods, SubscriptionState,
+};
 use jsonrpsee::server::{ConnectionId, RandomIntegerIdProvider};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
-use jsonrpsee::Extensions;
 use protocol::{ErrorKind, RpcError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Deserializer};
@@ -100,8 +102,11 @@ pub(super) async fn serve(
             Ok(Incoming::Message(line)) => connection.take(line, &mut tasks).await,
             Ok(Incoming::TooLarge) => {
                 let limit = super::framing::MESSAGE_BYTES >> 20;
-                let error = RpcError::new(ErrorKind::TooLarge, format!("the message is over {limit} MiB and was skipped"))
-                    .hint("send less at once");
+                let error = RpcError::new(
+                    ErrorKind::TooLarge,
+                    format!("the message is over {limit} MiB and was skipped"),
+                )
+                .hint("send less at once");
                 connection.refuse(Id::Null, error).await;
             }
             Ok(Incoming::Closed) => {
@@ -155,7 +160,9 @@ impl Connection {
         }
         if waits(text) {
             let Ok(permit) = Arc::clone(&self.in_flight).try_acquire_owned() else {
-                return self.refuse(id_of(text), too_many().hint("open another connection")).await;
+                return self
+                    .refuse(id_of(text), too_many().hint("open another connection"))
+                    .await;
             };
             let (connection, text) = (self.clone(), text.to_owned());
             tasks.spawn(async move {
@@ -182,7 +189,10 @@ impl Connection {
     }
 
     async fn refuse(&self, id: Id<'_>, error: RpcError) {
-        let _ = self.sink.send(MethodResponse::error(id, ErrorObjectOwned::from(error)).into_json()).await;
+        let _ = self
+            .sink
+            .send(MethodResponse::error(id, ErrorObjectOwned::from(error)).into_json())
+            .await;
     }
 
     async fn take_batch(&self, text: &str, tasks: &mut JoinSet<()>) {
@@ -191,7 +201,10 @@ impl Connection {
             Err(error) => return self.refuse(Id::Null, not_json(&error)).await,
         };
         if requests.is_empty() || requests.len() > BATCH {
-            let error = RpcError::new(ErrorKind::InvalidRequest, format!("a batch holds 1 to {BATCH} requests"));
+            let error = RpcError::new(
+                ErrorKind::InvalidRequest,
+                format!("a batch holds 1 to {BATCH} requests"),
+            );
             return self.refuse(Id::Null, error).await;
         }
         let requests: Vec<String> = requests.into_iter().map(|request| request.get().to_owned()).collect();
@@ -236,15 +249,20 @@ impl Connection {
             let error = RpcError::new(ErrorKind::InvalidRequest, "`jsonrpc` must be \"2.0\"");
             return wants_answer.then(|| MethodResponse::error(id, ErrorObjectOwned::from(error)));
         }
-        let response = self.call(id, &request.method, Params::new(request.params.map(RawValue::get))).await;
+        let response = self
+            .call(id, &request.method, Params::new(request.params.map(RawValue::get)))
+            .await;
         wants_answer.then_some(response)
     }
 
     fn unreadable(&self, text: &str, error: &serde_json::Error) -> MethodResponse {
         let json = serde_json::from_str::<&RawValue>(text).is_ok();
         let error = if json {
-            RpcError::new(ErrorKind::InvalidRequest, format!("this is not a JSON-RPC 2.0 request: {error}"))
-                .hint(r#"send {"jsonrpc": "2.0", "id": 1, "method": "daemon.status"}"#)
+            RpcError::new(
+                ErrorKind::InvalidRequest,
+                format!("this is not a JSON-RPC 2.0 request: {error}"),
+            )
+            .hint(r#"send {"jsonrpc": "2.0", "id": 1, "method": "daemon.status"}"#)
         } else {
             not_json(error)
         };
@@ -267,11 +285,18 @@ impl Connection {
             Some(MethodCallback::Unsubscription(run)) => run(id, params, self.id, ANSWER_BYTES, extensions),
             Some(MethodCallback::Subscription(run)) => {
                 let Some(subscription_permit) = self.subscriptions.acquire() else {
-                    let error = RpcError::new(ErrorKind::LimitReached, format!("{SUBSCRIPTIONS} subscriptions on one connection"));
+                    let error = RpcError::new(
+                        ErrorKind::LimitReached,
+                        format!("{SUBSCRIPTIONS} subscriptions on one connection"),
+                    );
                     return MethodResponse::error(id, ErrorObjectOwned::from(error.hint("open another connection")));
                 };
                 let id_provider = &RandomIntegerIdProvider;
-                let state = SubscriptionState { conn_id: self.id, id_provider, subscription_permit };
+                let state = SubscriptionState {
+                    conn_id: self.id,
+                    id_provider,
+                    subscription_permit,
+                };
                 run(id, params, self.sink.clone(), state, extensions).await
             }
         }
@@ -299,7 +324,10 @@ fn id_of(text: &str) -> Id<'static> {
 }
 
 fn too_many() -> RpcError {
-    RpcError::new(ErrorKind::LimitReached, format!("{CALLS_IN_FLIGHT} requests wait on this connection"))
+    RpcError::new(
+        ErrorKind::LimitReached,
+        format!("{CALLS_IN_FLIGHT} requests wait on this connection"),
+    )
 }
 
 fn not_json(error: &serde_json::Error) -> RpcError {
@@ -317,7 +345,9 @@ async fn write_all<W: AsyncWrite + Unpin>(mut writer: W, mut queue: mpsc::Receiv
         }
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            let written = timeout(STALL, writer.write(rest)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+            let written = timeout(STALL, writer.write(rest))
+                .await
+                .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
             rest = rest.get(written..).unwrap_or_default();
         }
         bytes.shrink_to(64 << 10);

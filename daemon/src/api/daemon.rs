@@ -21,14 +21,19 @@ const DRAIN_MS: u64 = 30_000;
 pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParams) -> Result<Hello, RpcError> {
     check_version(&params.version)?;
     if params.client.is_empty() || params.client.len() > NAME_BYTES || params.kind.len() > NAME_BYTES {
-        return Err(RpcError::new(ErrorKind::InvalidParams, format!("client and kind are 1 to {NAME_BYTES} bytes")));
+        return Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("client and kind are 1 to {NAME_BYTES} bytes"),
+        ));
     }
     let trusted = match &params.token {
         None => false,
         Some(token) if token.trim().as_bytes().ct_eq(api.token.as_bytes()).into() => true,
         Some(_) => {
-            return Err(RpcError::new(ErrorKind::NotAuthorized, "the token is not this daemon's")
-                .hint("read `token` in the daemon's state directory again: it is new at each start"));
+            return Err(
+                RpcError::new(ErrorKind::NotAuthorized, "the token is not this daemon's")
+                    .hint("read `token` in the daemon's state directory again: it is new at each start"),
+            );
         }
     };
     let role = match (trusted, params.role) {
@@ -63,8 +68,16 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             subscriptions: SUBSCRIPTIONS,
             queued_inputs: crate::session::MAX_WAITING as u32,
         },
-        environment: if role == Role::Controller { api.defaults.environment.clone() } else { Vec::new() },
-        lacks: if role == Role::Controller { api.keys.lacks() } else { Vec::new() },
+        environment: if role == Role::Controller {
+            api.defaults.environment.clone()
+        } else {
+            Vec::new()
+        },
+        lacks: if role == Role::Controller {
+            api.keys.lacks()
+        } else {
+            Vec::new()
+        },
         model_notice: api.keys.notice(),
     })
 }
@@ -72,14 +85,20 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
 fn check_version(theirs: &str) -> Result<(), RpcError> {
     let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     let (Some(client), Some(own)) = (major(theirs), major(protocol::VERSION)) else {
-        return Err(RpcError::new(ErrorKind::InvalidParams, format!("version {theirs:?} is not major.minor")));
+        return Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("version {theirs:?} is not major.minor"),
+        ));
     };
     let (older, hint) = match client.cmp(&own) {
         std::cmp::Ordering::Equal => return Ok(()),
         std::cmp::Ordering::Less => ("client", "upgrade the client"),
         std::cmp::Ordering::Greater => ("daemon", "upgrade agentd, then restart it: agentctl daemon stop"),
     };
-    let message = format!("the client speaks protocol {theirs}, the daemon {}: the {older} is too old", protocol::VERSION);
+    let message = format!(
+        "the client speaks protocol {theirs}, the daemon {}: the {older} is too old",
+        protocol::VERSION
+    );
     Err(RpcError::new(ErrorKind::IncompatibleVersion, message).hint(hint))
 }
 
@@ -87,7 +106,10 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
     let living = api.registry.living();
     let log = &api.registry.deps().log;
     let approvals = log.list_approvals(crate::log::ApprovalFilter::default()).await;
-    let running = living.iter().filter(|handle| handle.live().borrow().snapshot.turn.is_some()).count();
+    let running = living
+        .iter()
+        .filter(|handle| handle.live().borrow().snapshot.turn.is_some())
+        .count();
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Ok(DaemonStatusAnswer {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -110,6 +132,7 @@ pub(super) async fn doctor(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Do
 }
 
 pub(super) async fn stop(api: Arc<Api>, _: Arc<Client>, params: StopParams) -> Result<Empty, RpcError> {
-    api.drain.begin(Duration::from_millis(params.drain_ms.unwrap_or(DRAIN_MS)));
+    api.drain
+        .begin(Duration::from_millis(params.drain_ms.unwrap_or(DRAIN_MS)));
     Ok(Empty {})
 }

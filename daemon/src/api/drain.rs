@@ -18,7 +18,8 @@ impl Default for Drain {
 impl Drain {
     /// No new turn from now on; turns that run get `patience`. The shorter of two patiences counts.
     pub(crate) fn begin(&self, patience: Duration) {
-        self.0.send_modify(|now| *now = Some(now.map_or(patience, |before| before.min(patience))));
+        self.0
+            .send_modify(|now| *now = Some(now.map_or(patience, |before| before.min(patience))));
     }
 
     /// Whether the end has begun.

@@ -13,16 +13,22 @@ impl Api {
     pub(super) async fn find(&self, text: &str, root: Option<&str>) -> Result<SessionRow, RpcError> {
         let log = &self.registry.deps().log;
         if text == "last" && root.is_none() {
-            return Err(RpcError::new(ErrorKind::InvalidParams, "`last` is the last session of a project, and none was named")
-                .hint("call session.get with `cwd`, then use the id it answers"));
+            return Err(RpcError::new(
+                ErrorKind::InvalidParams,
+                "`last` is the last session of a project, and none was named",
+            )
+            .hint("call session.get with `cwd`, then use the id it answers"));
         }
         match log.resolve(text, root).await.map_err(|error| storage(&error))? {
             Resolved::One(row) => Ok(*row),
             Resolved::Ambiguous(rows) => {
                 let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
-                Err(RpcError::new(ErrorKind::SessionAmbiguous, format!("{text} names {} sessions", rows.len()))
-                    .hint(format!("type more of the id: {}", named(&rows)))
-                    .with("candidates", ids))
+                Err(RpcError::new(
+                    ErrorKind::SessionAmbiguous,
+                    format!("{text} names {} sessions", rows.len()),
+                )
+                .hint(format!("type more of the id: {}", named(&rows)))
+                .with("candidates", ids))
             }
             Resolved::None { elsewhere } if text == "last" => {
                 let error = RpcError::new(ErrorKind::SessionNotFound, "this project has no session yet");

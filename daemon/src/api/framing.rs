@@ -84,5 +84,9 @@ async fn rest<R: AsyncBufRead + Unpin>(reader: &mut R, inbound: &Inbound) -> io:
 }
 
 fn finish(message: Vec<u8>, over: bool) -> Incoming {
-    if over { Incoming::TooLarge } else { Incoming::Message(message) }
+    if over {
+        Incoming::TooLarge
+    } else {
+        Incoming::Message(message)
+    }
 }

@@ -59,12 +59,22 @@ pub(crate) struct Bound {
 /// # Errors
 /// When the directory or the socket cannot be made.
 pub(crate) fn bind(path: &Path) -> Result<Bound, ListenError> {
-    let fail = |error| ListenError { path: path.to_owned(), error };
+    let fail = |error| ListenError {
+        path: path.to_owned(),
+        error,
+    };
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(fail(io::Error::new(io::ErrorKind::AddrInUse, "another daemon listens there")));
+        return Err(fail(io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another daemon listens there",
+        )));
     }
     if let Some(directory) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fail)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(fail)?;
     }
     let mut temporary = path.as_os_str().to_owned();
     temporary.push("~");
@@ -77,7 +87,11 @@ pub(crate) fn bind(path: &Path) -> Result<Bound, ListenError> {
     std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o600)).map_err(fail)?;
     std::fs::rename(&temporary, path).map_err(fail)?;
     let inode = std::fs::symlink_metadata(path).map_err(fail)?.ino();
-    Ok(Bound { listener, path: path.to_owned(), inode })
+    Ok(Bound {
+        listener,
+        path: path.to_owned(),
+        inode,
+    })
 }
 
 impl Bound {
@@ -121,7 +135,12 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
         match accepted {
             Ok((stream, _)) => {
                 number += 1;
-                let connection = Incomer { stream, number, methods: methods.clone(), api: Arc::clone(&api) };
+                let connection = Incomer {
+                    stream,
+                    number,
+                    methods: methods.clone(),
+                    api: Arc::clone(&api),
+                };
                 connections.spawn(connection.serve(gate.clone(), inbound.clone(), stop.clone()));
             }
             Err(error) => {
@@ -130,7 +149,10 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
             }
         }
     }
-    let _ = timeout(Duration::from_secs(2), async { while connections.join_next().await.is_some() {} }).await;
+    let _ = timeout(Duration::from_secs(2), async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
     Ok(())
 }
 
@@ -157,7 +179,10 @@ struct Gate {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(CONNECTIONS)), per_peer: Arc::default() }
+        Self {
+            places: Arc::new(Semaphore::new(CONNECTIONS)),
+            per_peer: Arc::default(),
+        }
     }
 }
 
@@ -177,7 +202,11 @@ impl Gate {
             return None;
         }
         *count += 1;
-        Some(Place { _permit: permit, pid, gate: self.clone() })
+        Some(Place {
+            _permit: permit,
+            pid,
+            gate: self.clone(),
+        })
     }
 }
 
@@ -258,7 +287,10 @@ async fn peek(stream: &UnixStream) -> io::Result<Option<u8>> {
 }
 
 async fn refuse(stream: &mut UnixStream, error: RpcError) {
-    let mut line = jsonrpsee::MethodResponse::error(Id::Null, ErrorObjectOwned::from(error)).into_json().get().to_owned();
+    let mut line = jsonrpsee::MethodResponse::error(Id::Null, ErrorObjectOwned::from(error))
+        .into_json()
+        .get()
+        .to_owned();
     line.push('\n');
     // The peer may be gone, and nothing more is owed to it.
     let _ = timeout(FIRST_BYTE, stream.write_all(line.as_bytes())).await;

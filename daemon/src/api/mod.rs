@@ -18,8 +18,8 @@ mod register;
 mod rule;
 mod session;
 mod subscription;
-mod trust;
 mod tool;
+mod trust;
 mod turn;
 mod usage;
 mod watch;
@@ -75,7 +75,12 @@ impl Api {
         if self.clients.load(Ordering::Relaxed) > 0 || self.registry.living().iter().any(busy) {
             return true;
         }
-        let waiting = self.registry.deps().log.list_approvals(crate::log::ApprovalFilter::default()).await;
+        let waiting = self
+            .registry
+            .deps()
+            .log
+            .list_approvals(crate::log::ApprovalFilter::default())
+            .await;
         waiting.is_ok_and(|waiting| !waiting.is_empty())
     }
 }

@@ -36,7 +36,11 @@ pub(crate) fn look(stream: &UnixStream) -> io::Result<Peer> {
         Some(pid) => origin(pid, pidfd(stream).as_ref()),
         None => Origin::Inside,
     };
-    Ok(Peer { uid: credentials.uid(), pid, origin })
+    Ok(Peer {
+        uid: credentials.uid(),
+        pid,
+        origin,
+    })
 }
 
 /// A handle of the very process that connected, so that a reused pid is noticed. `None` where the kernel has no such thing.
@@ -48,7 +52,13 @@ fn pidfd(stream: &UnixStream) -> Option<OwnedFd> {
     // SAFETY: the pointers are to a c_int and its length, which is what SO_PEERPIDFD writes.
     let result = unsafe {
         let value = std::ptr::from_mut(&mut fd).cast();
-        libc::getsockopt(stream.as_fd().as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERPIDFD, value, &raw mut length)
+        libc::getsockopt(
+            stream.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERPIDFD,
+            value,
+            &raw mut length,
+        )
     };
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     (result == 0 && fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })

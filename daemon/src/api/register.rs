@@ -82,16 +82,21 @@ where
     F: Fn(Arc<Api>, Arc<Client>, S::Params, PendingSubscriptionSink) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = ()> + Send + 'static,
 {
-    module.register_subscription(S::NAME, S::NOTIFICATION, S::CANCEL, move |params, pending, api, extensions| {
-        let handler = handler.clone();
-        async move {
-            let parsed = client(&extensions).and_then(|client| Ok((client, parse::<S::Params>(&params, S::NAME)?)));
-            match parsed {
-                Ok((client, params)) => handler(api, client, params, pending).await,
-                Err(error) => pending.reject(ErrorObjectOwned::from(error)).await,
+    module.register_subscription(
+        S::NAME,
+        S::NOTIFICATION,
+        S::CANCEL,
+        move |params, pending, api, extensions| {
+            let handler = handler.clone();
+            async move {
+                let parsed = client(&extensions).and_then(|client| Ok((client, parse::<S::Params>(&params, S::NAME)?)));
+                match parsed {
+                    Ok((client, params)) => handler(api, client, params, pending).await,
+                    Err(error) => pending.reject(ErrorObjectOwned::from(error)).await,
+                }
             }
-        }
-    })?;
+        },
+    )?;
     Ok(())
 }
 
@@ -103,7 +108,10 @@ fn client(extensions: &Extensions) -> Result<Arc<Client>, RpcError> {
 fn parse<T: serde::de::DeserializeOwned>(params: &Params<'_>, method: &str) -> Result<T, RpcError> {
     let text = params.as_str().unwrap_or("{}");
     serde_json::from_str(text).map_err(|error| {
-        RpcError::new(ErrorKind::InvalidParams, format!("the parameters of {method} are wrong: {error}"))
-            .hint("`params` is an object; `agentctl schema` describes it")
+        RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("the parameters of {method} are wrong: {error}"),
+        )
+        .hint("`params` is an object; `agentctl schema` describes it")
     })
 }

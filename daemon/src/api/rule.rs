@@ -16,7 +16,11 @@ use std::sync::Arc;
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
     let book = &api.registry.deps().rules;
     let set = book.checked().map_err(|error| error.told())?;
-    let own = set.rules.iter().enumerate().map(|(place, rule)| view(place, rule, book.path(), RuleSource::User));
+    let own = set
+        .rules
+        .iter()
+        .enumerate()
+        .map(|(place, rule)| view(place, rule, book.path(), RuleSource::User));
     let mut views = own.collect::<Result<Vec<_>, _>>()?;
     if let Some(cwd) = &params.cwd {
         let root = project_root(directory(cwd)?);

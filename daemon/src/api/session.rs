@@ -2,7 +2,9 @@
 
 use super::Api;
 use super::client::Client;
-use crate::log::{Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow};
+use crate::log::{
+    Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
+};
 use crate::session::{Message, Send, draining, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
@@ -36,28 +38,53 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     }
     let session = session_id(params.session.as_ref())?;
     if params.session.is_some()
-        && let Some(row) = api.registry.deps().log.session(&session.0).await.map_err(|error| storage(&error))?
+        && let Some(row) = api
+            .registry
+            .deps()
+            .log
+            .session(&session.0)
+            .await
+            .map_err(|error| storage(&error))?
     {
         // A client that retries with its own id gets what it made the first time.
         return match row.deleted_at_ms {
             None => Ok(info(&api, row)),
-            Some(_) => Err(RpcError::new(ErrorKind::SessionExists, "a deleted session has this id").hint("use a new id")),
+            Some(_) => {
+                Err(RpcError::new(ErrorKind::SessionExists, "a deleted session has this id").hint("use a new id"))
+            }
         };
     }
     params.name.as_deref().map(check_name).transpose()?;
-    params.model.as_deref().map(|model| check_model(&api, model)).transpose()?;
+    params
+        .model
+        .as_deref()
+        .map(|model| check_model(&api, model))
+        .transpose()?;
     let cwd = Path::new(&params.cwd);
     if !cwd.is_absolute() || !cwd.is_dir() {
-        return Err(RpcError::new(ErrorKind::InvalidParams, format!("{} is not a directory with an absolute path", params.cwd)));
+        return Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("{} is not a directory with an absolute path", params.cwd),
+        ));
     }
     let root = project_root(cwd).display().to_string();
-    let project = api.registry.deps().projects.load(Path::new(&root)).map_err(|error| error.told())?;
+    let project = api
+        .registry
+        .deps()
+        .projects
+        .load(Path::new(&root))
+        .map_err(|error| error.told())?;
     let defaults = &api.defaults.settings;
-    let limits = project.max_steps.map_or(defaults.limits, |max_steps| Limits { max_steps });
+    let limits = project
+        .max_steps
+        .map_or(defaults.limits, |max_steps| Limits { max_steps });
     let usual = project.mode.unwrap_or(defaults.mode);
     let mode_until = until(params.mode, params.mode_for_ms)?;
     let settings = Settings {
-        model: params.model.or(project.default_model).or_else(|| defaults.model.clone()),
+        model: params
+            .model
+            .or(project.default_model)
+            .or_else(|| defaults.model.clone()),
         mode: params.mode.unwrap_or(usual),
         mode_until,
         mode_after: mode_until.map(|_| usual),
@@ -79,7 +106,12 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     let unwritable = |error: serde_json::Error| RpcError::new(ErrorKind::Internal, error.to_string());
     let private = serde_json::to_vec(&serde_json::json!({ "environment": environment })).map_err(unwritable)?;
     let body = created.body().map_err(unwritable)?;
-    let row = NewRow { kind: created.kind(), at_ms: at.0, body, private: Some(private) };
+    let row = NewRow {
+        kind: created.kind(),
+        at_ms: at.0,
+        body,
+        private: Some(private),
+    };
     let new = NewSession {
         id: session.0.clone(),
         name: params.name,
@@ -95,7 +127,13 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         mode: Some(settings.mode.to_string()),
         ..Columns::default()
     };
-    let append = Append { session: SessionKey(0), expected_seq: 1, rows: vec![row], columns, approvals: Vec::new() };
+    let append = Append {
+        session: SessionKey(0),
+        expected_seq: 1,
+        rows: vec![row],
+        columns,
+        approvals: Vec::new(),
+    };
     let log = &api.registry.deps().log;
     match log.create(new, append).await {
         // Of two requests with one id at once, both get what the first made.
@@ -114,7 +152,10 @@ fn session_id(asked: Option<&SessionId>) -> Result<SessionId, RpcError> {
         None => Ok(SessionId(uuid::Uuid::now_v7().to_string())),
         Some(id) => match uuid::Uuid::parse_str(&id.0) {
             Ok(uuid) if uuid.get_version_num() == 7 && uuid.to_string() == id.0 => Ok(id.clone()),
-            _ => Err(RpcError::new(ErrorKind::InvalidParams, "`session` must be a UUIDv7 in lower case")),
+            _ => Err(RpcError::new(
+                ErrorKind::InvalidParams,
+                "`session` must be a UUIDv7 in lower case",
+            )),
         },
     }
 }
@@ -127,8 +168,9 @@ fn check_name(name: &str) -> Result<(), RpcError> {
         return Ok(());
     }
     let message = format!("{name:?} cannot be a session's name");
-    Err(RpcError::new(ErrorKind::InvalidParams, message)
-        .hint(format!("a letter, then letters, digits, dots, dashes, underscores, {NAME_BYTES} at most; not `last`")))
+    Err(RpcError::new(ErrorKind::InvalidParams, message).hint(format!(
+        "a letter, then letters, digits, dots, dashes, underscores, {NAME_BYTES} at most; not `last`"
+    )))
 }
 
 fn name_taken() -> RpcError {
@@ -140,7 +182,10 @@ fn until(mode: Option<Mode>, for_ms: Option<u64>) -> Result<Option<Time>, RpcErr
     match (mode, for_ms) {
         (_, None) => Ok(None),
         (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(Some(Time::now().plus_ms(ms))),
-        _ => Err(RpcError::new(ErrorKind::InvalidParams, "`mode_for_ms` belongs to a `mode` and is at most a year")),
+        _ => Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            "`mode_for_ms` belongs to a `mode` and is at most a year",
+        )),
     }
 }
 
@@ -153,14 +198,24 @@ fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
 }
 
 async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError> {
-    let row = api.registry.deps().log.session(&session.0).await.map_err(|error| storage(&error))?;
-    row.map(|row| info(api, row)).ok_or_else(|| crate::session::not_found(&session.0))
+    let row = api
+        .registry
+        .deps()
+        .log
+        .session(&session.0)
+        .await
+        .map_err(|error| storage(&error))?;
+    row.map(|row| info(api, row))
+        .ok_or_else(|| crate::session::not_found(&session.0))
 }
 
 /// A row of the log as clients see it.
 fn info(api: &Api, row: SessionRow) -> SessionInfo {
     let id = SessionId(row.id);
-    let living = api.registry.living_one(&id).map(|handle| Arc::clone(&handle.live().borrow().snapshot));
+    let living = api
+        .registry
+        .living_one(&id)
+        .map(|handle| Arc::clone(&handle.live().borrow().snapshot));
     let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
     let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
     let phase = match row.phase.as_str() {
@@ -180,7 +235,9 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         created_at: Time(row.created_at_ms),
         updated_at: Time(row.updated_at_ms),
         approvals: row.waiting_approvals,
-        outcome: row.outcome.and_then(|text| serde_json::from_value::<TurnOutcome>(text.into()).ok()),
+        outcome: row
+            .outcome
+            .and_then(|text| serde_json::from_value::<TurnOutcome>(text.into()).ok()),
         archived: row.archived,
         id,
     }
@@ -189,27 +246,47 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> Result<SessionPage, RpcError> {
     let limit = params.limit.unwrap_or(PAGE).clamp(1, crate::log::SESSION_PAGE as u32) as usize;
     let cursor = params.cursor.map(|cursor| cursor.parse()).transpose();
-    let before_pos = cursor.map_err(|_| RpcError::new(ErrorKind::InvalidParams, "`cursor` is not one that a page answered"))?;
+    let before_pos =
+        cursor.map_err(|_| RpcError::new(ErrorKind::InvalidParams, "`cursor` is not one that a page answered"))?;
     let filter = SessionFilter {
-        root_path: params.cwd.map(|cwd| project_root(Path::new(&cwd)).display().to_string()),
+        root_path: params
+            .cwd
+            .map(|cwd| project_root(Path::new(&cwd)).display().to_string()),
         before_pos,
         limit,
         ..SessionFilter::default()
     };
-    let rows = api.registry.deps().log.sessions(filter).await.map_err(|error| storage(&error))?;
-    let next = (rows.len() == limit).then(|| rows.last().map(|row| row.changed_pos.to_string())).flatten();
-    Ok(SessionPage { sessions: rows.into_iter().map(|row| info(&api, row)).collect(), next })
+    let rows = api
+        .registry
+        .deps()
+        .log
+        .sessions(filter)
+        .await
+        .map_err(|error| storage(&error))?;
+    let next = (rows.len() == limit)
+        .then(|| rows.last().map(|row| row.changed_pos.to_string()))
+        .flatten();
+    Ok(SessionPage {
+        sessions: rows.into_iter().map(|row| info(&api, row)).collect(),
+        next,
+    })
 }
 
 pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: GetParams) -> Result<SessionInfo, RpcError> {
-    let root = params.cwd.map(|cwd| project_root(Path::new(&cwd)).display().to_string());
+    let root = params
+        .cwd
+        .map(|cwd| project_root(Path::new(&cwd)).display().to_string());
     let row = api.find(&params.session, root.as_deref()).await?;
     Ok(info(&api, row))
 }
 
 pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdateParams) -> Result<SessionInfo, RpcError> {
     params.name.as_deref().map(check_name).transpose()?;
-    params.model.as_deref().map(|model| check_model(&api, model)).transpose()?;
+    params
+        .model
+        .as_deref()
+        .map(|model| check_model(&api, model))
+        .transpose()?;
     let session = api.session_id(&params.session).await?;
     let changed = SessionChanged {
         name: params.name,
@@ -222,7 +299,9 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         limits: None,
         by: client.by(),
     };
-    api.registry.ask(&session, |reply| Message::Change(Box::new(changed.clone()), reply)).await?;
+    api.registry
+        .ask(&session, |reply| Message::Change(Box::new(changed.clone()), reply))
+        .await?;
     info_of(&api, &session).await
 }
 
@@ -235,13 +314,20 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
                 .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));
         }
         let by = client.by();
-        api.registry.ask(&session, |reply| Message::Interrupt(None, by.clone(), reply)).await?;
+        api.registry
+            .ask(&session, |reply| Message::Interrupt(None, by.clone(), reply))
+            .await?;
         let mut live = api.registry.open(&session).await?.live();
         let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
     }
     // Marked first: whoever opens it from now on finds it gone.
     let deletion = Deletion::Hide { at_ms: Time::now().0 };
-    api.registry.deps().log.delete(row.key, deletion).await.map_err(|error| storage(&error))?;
+    api.registry
+        .deps()
+        .log
+        .delete(row.key, deletion)
+        .await
+        .map_err(|error| storage(&error))?;
     api.registry.close(&session).await;
     Ok(Empty {})
 }
@@ -253,9 +339,14 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
     if params.content.is_empty() {
         return Err(RpcError::new(ErrorKind::InvalidParams, "`content` is empty").hint("say something"));
     }
-    let input_id = params.input_id.unwrap_or_else(|| InputId(uuid::Uuid::now_v7().to_string()));
+    let input_id = params
+        .input_id
+        .unwrap_or_else(|| InputId(uuid::Uuid::now_v7().to_string()));
     if input_id.0.is_empty() || input_id.0.len() > INPUT_ID_BYTES {
-        return Err(RpcError::new(ErrorKind::InvalidParams, format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes")));
+        return Err(RpcError::new(
+            ErrorKind::InvalidParams,
+            format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes"),
+        ));
     }
     let session = api.session_id(&params.session).await?;
     api.keys.look_around().await;
@@ -270,5 +361,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         interactive: params.interactive,
         by: client.by(),
     };
-    api.registry.ask(&session, |reply| Message::Send(Box::new(send.clone()), reply)).await
+    api.registry
+        .ask(&session, |reply| Message::Send(Box::new(send.clone()), reply))
+        .await
 }

@@ -36,7 +36,17 @@ pub(super) async fn attach(api: Arc<Api>, client: Arc<Client>, params: AttachPar
     let deltas = if params.deltas { Deltas::Wanted } else { Deltas::Not };
     let stage = Stage::History;
     let answers = if introduced.answers { Answers::Yes } else { Answers::No };
-    let follow = Follow { api, session, key, sink, cursor, deltas, stage, sent: HashMap::new(), shown: Vec::new() };
+    let follow = Follow {
+        api,
+        session,
+        key,
+        sink,
+        cursor,
+        deltas,
+        stage,
+        sent: HashMap::new(),
+        shown: Vec::new(),
+    };
     follow.run(handle, client.view(), answers).await;
 }
 
@@ -47,28 +57,40 @@ async fn begin(api: &Api, params: &AttachParams) -> Result<(SessionId, SessionKe
     let head = handle.live().borrow().head;
     let cursor = match (params.after_seq, params.tail) {
         (Some(_), Some(_)) => {
-            return Err(RpcError::new(ErrorKind::InvalidParams, "name at most one of `after_seq` and `tail`"));
+            return Err(RpcError::new(
+                ErrorKind::InvalidParams,
+                "name at most one of `after_seq` and `tail`",
+            ));
         }
         (Some(seq), None) if seq > head => {
-            return Err(RpcError::new(ErrorKind::CursorAhead, format!("event {seq} lies beyond the head, {head}"))
-                .hint("attach with what you have read, or from 0")
-                .with("head", head));
+            return Err(RpcError::new(
+                ErrorKind::CursorAhead,
+                format!("event {seq} lies beyond the head, {head}"),
+            )
+            .hint("attach with what you have read, or from 0")
+            .with("head", head));
         }
         (Some(seq), None) => seq,
         (None, Some(0)) | (None, None) => head,
-        (None, Some(turns)) => before_turns(&api.registry.deps().log, row.key, turns).await.map_err(|error| storage(&error))?,
+        (None, Some(turns)) => before_turns(&api.registry.deps().log, row.key, turns)
+            .await
+            .map_err(|error| storage(&error))?,
     };
     Ok((session, row.key, handle, cursor))
 }
 
 /// Just before the input of the turn that is so many turns back; before everything if there are fewer.
 async fn before_turns(log: &EventLog, session: SessionKey, turns: u32) -> Result<Seq, LogError> {
-    let Some(started) = log.seq_of_nth_last(session, "turn.started", u64::from(turns)).await? else { return Ok(Seq(0)) };
+    let Some(started) = log.seq_of_nth_last(session, "turn.started", u64::from(turns)).await? else {
+        return Ok(Seq(0));
+    };
     let delivered = log.read(session, started, 1).await?;
-    let input = delivered.first().and_then(|row| match Event::parse(&row.kind, &row.body) {
-        Ok(Some(Event::InputDelivered(delivered))) => Some(delivered.input_id),
-        _ => None,
-    });
+    let input = delivered
+        .first()
+        .and_then(|row| match Event::parse(&row.kind, &row.body) {
+            Ok(Some(Event::InputDelivered(delivered))) => Some(delivered.input_id),
+            _ => None,
+        });
     let accepted = match input {
         Some(input) => log.find_input(session, &input.0).await?.map_or(started, |row| row.seq),
         None => started,
@@ -141,7 +163,10 @@ impl Follow {
     }
 
     async fn end(self, reason: EndReason) {
-        let frame = Frame::End(End { reason, resume_after: self.cursor });
+        let frame = Frame::End(End {
+            reason,
+            resume_after: self.cursor,
+        });
         let _ = self.send(&frame).await;
     }
 
@@ -179,7 +204,14 @@ impl Follow {
                 }
                 continue;
             }
-            let rows = self.api.registry.deps().log.read(self.key, self.cursor.0, PAGE_ROWS).await.map_err(|_| Left)?;
+            let rows = self
+                .api
+                .registry
+                .deps()
+                .log
+                .read(self.key, self.cursor.0, PAGE_ROWS)
+                .await
+                .map_err(|_| Left)?;
             if rows.is_empty() {
                 return Err(Left);
             }
@@ -205,12 +237,24 @@ impl Follow {
     async fn complete_item(&mut self, event: &Envelope) -> Result<(), Left> {
         match event.kind.as_str() {
             "item.completed" => {
-                let Some(Event::ItemCompleted(item)) = event.event() else { return Ok(()) };
+                let Some(Event::ItemCompleted(item)) = event.event() else {
+                    return Ok(());
+                };
                 let sent = self.sent.remove(&(item.item.clone(), Stream::Text)).unwrap_or(0);
-                let rest = usize::try_from(sent).ok().and_then(|sent| item.text.get(sent..)).unwrap_or_default();
+                let rest = usize::try_from(sent)
+                    .ok()
+                    .and_then(|sent| item.text.get(sent..))
+                    .unwrap_or_default();
                 if !rest.is_empty() {
                     let (item_type, stream) = (OpenType::from(item.item_type), Stream::Text);
-                    let delta = Delta { item: item.item, item_type, stream, offset: sent, text: rest.to_owned(), tool: None };
+                    let delta = Delta {
+                        item: item.item,
+                        item_type,
+                        stream,
+                        offset: sent,
+                        text: rest.to_owned(),
+                        tool: None,
+                    };
                     self.send(&Frame::Delta(delta)).await?;
                 }
             }
@@ -235,7 +279,8 @@ impl Follow {
         for feed in &live.feeds {
             feed.each(|open| {
                 let last = open.last();
-                self.sent.insert((open.item.clone(), open.stream), last.offset + last.text.len() as u64);
+                self.sent
+                    .insert((open.item.clone(), open.stream), last.offset + last.text.len() as u64);
                 snapshot.open.push(OpenItem {
                     item: open.item.clone(),
                     item_type: open.item_type,

@@ -22,8 +22,11 @@ pub(super) async fn set(api: Arc<Api>, _: Arc<Client>, params: TrustSetParams) -
             let file = project::open(&root).map_err(|error| error.told())?;
             let identity = file.map(|file| file.identity).filter(|identity| identity.hash == hash);
             let identity = identity.ok_or_else(|| {
-                RpcError::new(ErrorKind::DigestMismatch, "the project's file is not the one that was shown")
-                    .hint("look at it again: agentctl trust")
+                RpcError::new(
+                    ErrorKind::DigestMismatch,
+                    "the project's file is not the one that was shown",
+                )
+                .hint("look at it again: agentctl trust")
             })?;
             trust.give(identity).map_err(|error| error.told())?;
         }
@@ -36,7 +39,10 @@ fn root_of(cwd: &str) -> Result<std::path::PathBuf, RpcError> {
     if path.is_absolute() && path.is_dir() {
         return Ok(project_root(path));
     }
-    Err(RpcError::new(ErrorKind::InvalidParams, format!("{cwd} is not a directory with an absolute path")))
+    Err(RpcError::new(
+        ErrorKind::InvalidParams,
+        format!("{cwd} is not a directory with an absolute path"),
+    ))
 }
 
 fn view(api: &Api, root: &Path) -> Result<TrustView, RpcError> {

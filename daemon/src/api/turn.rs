@@ -21,25 +21,47 @@ pub(super) async fn wait(api: Arc<Api>, _: Arc<Client>, params: WaitParams) -> R
     let (awaited, from) = match (params.input_id, params.turn) {
         (Some(input), None) => {
             let log = &api.registry.deps().log;
-            let accepted = log.find_input(row.key, &input.0).await.map_err(|error| storage(&error))?;
-            let accepted = accepted.ok_or_else(|| {
-                RpcError::new(ErrorKind::InputNotFound, format!("the session has no input {input}"))
-            })?;
+            let accepted = log
+                .find_input(row.key, &input.0)
+                .await
+                .map_err(|error| storage(&error))?;
+            let accepted = accepted
+                .ok_or_else(|| RpcError::new(ErrorKind::InputNotFound, format!("the session has no input {input}")))?;
             (Awaited::Input(input), accepted.seq)
         }
         (None, Some(turn)) => {
             let started = turn.0.strip_prefix('t').and_then(|seq| seq.parse().ok());
             let missing = || RpcError::new(ErrorKind::TurnNotFound, format!("the session has no turn {turn}"));
             let seq: u64 = started.ok_or_else(missing)?;
-            let found = api.registry.deps().log.read(row.key, seq.saturating_sub(1), 1).await.map_err(|error| storage(&error))?;
+            let found = api
+                .registry
+                .deps()
+                .log
+                .read(row.key, seq.saturating_sub(1), 1)
+                .await
+                .map_err(|error| storage(&error))?;
             if found.first().is_none_or(|row| row.kind != "turn.started") {
                 return Err(missing());
             }
             (Awaited::Turn(turn), seq)
         }
-        _ => return Err(RpcError::new(ErrorKind::InvalidParams, "name exactly one of `input_id` and `turn`")),
+        _ => {
+            return Err(RpcError::new(
+                ErrorKind::InvalidParams,
+                "name exactly one of `input_id` and `turn`",
+            ));
+        }
     };
-    Waiter { api, session, key: row.key, awaited, cursor: from, ending: Ending::default() }.run().await
+    Waiter {
+        api,
+        session,
+        key: row.key,
+        awaited,
+        cursor: from,
+        ending: Ending::default(),
+    }
+    .run()
+    .await
 }
 
 /// Reads the log from the input on until its end is there.
@@ -69,7 +91,13 @@ impl Waiter {
             loop {
                 let head = live.borrow_and_update().head.0;
                 while self.cursor <= head {
-                    let rows = self.api.registry.deps().log.read(self.key, self.cursor - 1, PAGE_ROWS).await;
+                    let rows = self
+                        .api
+                        .registry
+                        .deps()
+                        .log
+                        .read(self.key, self.cursor - 1, PAGE_ROWS)
+                        .await;
                     let rows = rows.map_err(|error| storage(&error))?;
                     if rows.is_empty() {
                         break;
@@ -129,7 +157,11 @@ impl Waiter {
             self.ending.by = None;
             return None;
         }
-        let status = self.ending.settled.as_ref().map_or_else(|| status(completed.outcome), |(outcome, _)| *outcome);
+        let status = self
+            .ending
+            .settled
+            .as_ref()
+            .map_or_else(|| status(completed.outcome), |(outcome, _)| *outcome);
         Some(self.result(status, Some(completed.turn.clone()), Some(completed)))
     }
 
@@ -141,7 +173,9 @@ impl Waiter {
             text: std::mem::take(&mut self.ending.text),
             by: self.ending.by.take(),
             reason: completed.as_ref().and_then(|completed| completed.reason.clone()),
-            usage: completed.as_ref().map_or_else(Usage::default, |completed| completed.usage),
+            usage: completed
+                .as_ref()
+                .map_or_else(Usage::default, |completed| completed.usage),
             cost: completed.as_ref().and_then(|completed| completed.cost),
             steps: completed.as_ref().map_or(0, |completed| completed.steps),
             demo: completed.as_ref().is_some_and(|completed| completed.demo),
@@ -160,10 +194,18 @@ fn status(outcome: TurnOutcome) -> InputOutcome {
     }
 }
 
-pub(super) async fn interrupt(api: Arc<Api>, client: Arc<Client>, params: InterruptParams) -> Result<Interrupted, RpcError> {
+pub(super) async fn interrupt(
+    api: Arc<Api>,
+    client: Arc<Client>,
+    params: InterruptParams,
+) -> Result<Interrupted, RpcError> {
     let session = api.session_id(&params.session).await?;
     let by = client.by();
-    api.registry.ask(&session, |reply| Message::Interrupt(params.turn.clone(), by.clone(), reply)).await
+    api.registry
+        .ask(&session, |reply| {
+            Message::Interrupt(params.turn.clone(), by.clone(), reply)
+        })
+        .await
 }
 
 pub(super) async fn resume(api: Arc<Api>, _: Arc<Client>, params: SessionParams) -> Result<Empty, RpcError> {
@@ -173,11 +215,25 @@ pub(super) async fn resume(api: Arc<Api>, _: Arc<Client>, params: SessionParams)
 }
 
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Vec<RunningTurn>, RpcError> {
-    let filter = SessionFilter { unfinished: true, children: true, ephemeral: true, archived: true, ..SessionFilter::default() };
-    let rows = api.registry.deps().log.sessions(filter).await.map_err(|error| storage(&error))?;
+    let filter = SessionFilter {
+        unfinished: true,
+        children: true,
+        ephemeral: true,
+        archived: true,
+        ..SessionFilter::default()
+    };
+    let rows = api
+        .registry
+        .deps()
+        .log
+        .sessions(filter)
+        .await
+        .map_err(|error| storage(&error))?;
     let mut turns = Vec::new();
     for row in rows {
-        let Ok(handle) = api.registry.open(&SessionId(row.id)).await else { continue };
+        let Ok(handle) = api.registry.open(&SessionId(row.id)).await else {
+            continue;
+        };
         let snapshot = Arc::clone(&handle.live().borrow().snapshot);
         let Some(turn) = &snapshot.turn else { continue };
         turns.push(RunningTurn {

@@ -23,9 +23,18 @@ pub(super) async fn sessions(api: Arc<Api>, _: Arc<Client>, params: WatchParams,
 }
 
 /// Whoever follows approvals and says that it answers, answers for all sessions.
-pub(super) async fn approvals(api: Arc<Api>, client: Arc<Client>, params: WatchParams, pending: PendingSubscriptionSink) {
+pub(super) async fn approvals(
+    api: Arc<Api>,
+    client: Arc<Client>,
+    params: WatchParams,
+    pending: PendingSubscriptionSink,
+) {
     let Ok(sink) = pending.accept().await else { return };
-    let answers = if client.introduced().answers { Answers::Yes } else { Answers::No };
+    let answers = if client.introduced().answers {
+        Answers::Yes
+    } else {
+        Answers::No
+    };
     let _present = api.answerers.join(client.view(), answers);
     follow(&api, params, &sink, &APPROVAL_KINDS).await;
 }
@@ -46,9 +55,22 @@ async fn follow(api: &Api, params: WatchParams, sink: &SubscriptionSink, kinds: 
         let more = !rows.is_empty();
         for (_, session, row) in rows {
             cursor = row.pos;
-            let Ok(data) = serde_json::from_str(&row.body) else { continue };
-            let event = WatchedEnvelope { seq: Seq(row.seq), pos: Pos(row.pos), at: Time(row.at_ms), kind: row.kind, data };
-            let Ok(json) = serde_json::value::to_raw_value(&WatchedEvent { session: SessionId(session), event }) else { continue };
+            let Ok(data) = serde_json::from_str(&row.body) else {
+                continue;
+            };
+            let event = WatchedEnvelope {
+                seq: Seq(row.seq),
+                pos: Pos(row.pos),
+                at: Time(row.at_ms),
+                kind: row.kind,
+                data,
+            };
+            let Ok(json) = serde_json::value::to_raw_value(&WatchedEvent {
+                session: SessionId(session),
+                event,
+            }) else {
+                continue;
+            };
             if sink.send(json).await.is_err() {
                 return;
             }

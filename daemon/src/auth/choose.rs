@@ -7,8 +7,8 @@ use secrecy::ExposeSecret;
 
 use super::error::AuthError;
 use super::{ANTHROPIC_KEY, BASE_URL, BASE_URL_KEY, Keys, OPENAI_KEY};
-use crate::config::catalog::Provider;
 use crate::config::Config;
+use crate::config::catalog::Provider;
 use crate::config::profile::{DEFAULT_MAX_OUTPUT_TOKENS, KeySource, Profile, Timeouts, Wire};
 
 /// The name of the built-in demo model.
@@ -79,7 +79,10 @@ fn automatic(config: &Config, keys: &Keys) -> Result<Choice, AuthError> {
         let variable = &provider.api_key_env;
         if keys.has(variable) {
             let notice = format!("using {} (key from {variable})", provider.name);
-            return Ok(Choice { profile: of_provider(provider, &provider.name, &provider.model), notice: Some(notice) });
+            return Ok(Choice {
+                profile: of_provider(provider, &provider.name, &provider.model),
+                notice: Some(notice),
+            });
         }
     }
     let notice = format!(
@@ -95,7 +98,10 @@ fn automatic(config: &Config, keys: &Keys) -> Result<Choice, AuthError> {
 /// `model` of a provider of the catalog, with the provider's own variable for the key.
 fn of_provider(provider: &Provider, name: &str, model: &str) -> Profile {
     let key = KeySource::Env(provider.api_key_env.clone());
-    Profile { key, ..profile(name, provider.wire, &provider.base_url, model) }
+    Profile {
+        key,
+        ..profile(name, provider.wire, &provider.base_url, model)
+    }
 }
 
 /// `PROVIDER/MODEL`: reached as a configured profile of that provider is, with its key, else with the provider's own variable, which
@@ -105,11 +111,15 @@ fn of_catalog(config: &Config, provider: &Provider, name: &str, model: &str) -> 
         return Ok(of_provider(provider, name, model));
     }
     let same = |profile: &&Profile| profile.base_url.trim_end_matches('/') == provider.base_url;
-    let like = config.models.values().find(same).ok_or_else(|| AuthError::NoProfileOf {
-        name: name.to_owned(),
-        provider: provider.name.clone(),
-        variable: provider.api_key_env.clone(),
-    })?;
+    let like = config
+        .models
+        .values()
+        .find(same)
+        .ok_or_else(|| AuthError::NoProfileOf {
+            name: name.to_owned(),
+            provider: provider.name.clone(),
+            variable: provider.api_key_env.clone(),
+        })?;
     Ok(Profile {
         name: name.to_owned(),
         model: model.to_owned(),

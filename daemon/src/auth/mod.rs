@@ -111,7 +111,9 @@ impl Keys {
             held.offered.remove(BASE_URL);
         }
         for (name, value) in sent {
-            let Some(owner) = self.asked.get(&name).filter(|_| fetch::is_usable(&value)) else { continue };
+            let Some(owner) = self.asked.get(&name).filter(|_| fetch::is_usable(&value)) else {
+                continue;
+            };
             if name != BASE_URL {
                 self.redactor.learn(owner, [value.expose_secret()]);
             }
@@ -126,7 +128,8 @@ impl Keys {
     /// The source has no key, or not a usable one.
     pub async fn key(&self, profile: &Profile) -> Result<Option<SecretString>, AuthError> {
         let key = self.fetched(profile).await?;
-        self.redactor.learn(&profile.name, key.as_ref().map(|key| key.expose_secret()));
+        self.redactor
+            .learn(&profile.name, key.as_ref().map(|key| key.expose_secret()));
         Ok(key)
     }
 
@@ -200,8 +203,14 @@ impl std::fmt::Debug for Keys {
 /// Names clients are asked for, with the profile or provider whose key each is.
 fn asked(config: &Config) -> BTreeMap<String, String> {
     if config.models.is_empty() {
-        let keys = config.catalog.providers().iter().map(|provider| (provider.api_key_env.clone(), provider.name.clone()));
-        return keys.chain([BASE_URL, BASE_URL_KEY].map(|name| (name.to_owned(), name.to_owned()))).collect();
+        let keys = config
+            .catalog
+            .providers()
+            .iter()
+            .map(|provider| (provider.api_key_env.clone(), provider.name.clone()));
+        return keys
+            .chain([BASE_URL, BASE_URL_KEY].map(|name| (name.to_owned(), name.to_owned())))
+            .collect();
     }
     let variable = |profile: &Profile| match &profile.key {
         KeySource::Env(name) => Some((name.clone(), profile.name.clone())),
@@ -212,8 +221,16 @@ fn asked(config: &Config) -> BTreeMap<String, String> {
 
 /// What a profile has of secrets in the configuration itself: its key, and headers that by their name are one.
 fn written(profile: &Profile) -> Vec<&str> {
-    let secret = |name: &str| ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.to_ascii_lowercase().contains(word));
-    let headers = profile.headers.iter().filter(|(name, _)| secret(name)).map(|(_, value)| value);
+    let secret = |name: &str| {
+        ["auth", "key", "token", "secret", "cookie"]
+            .iter()
+            .any(|word| name.to_ascii_lowercase().contains(word))
+    };
+    let headers = profile
+        .headers
+        .iter()
+        .filter(|(name, _)| secret(name))
+        .map(|(_, value)| value);
     // Without the scheme, such as `Bearer`, that stands before it.
     let headers = headers.filter_map(|value| value.expose_secret().split_whitespace().last());
     let key = match &profile.key {

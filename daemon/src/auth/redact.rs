@@ -40,7 +40,11 @@ struct Form {
 impl Redactor {
     /// Takes out `secrets`, which belong to `profile`, from now on.
     pub fn learn<'a>(&self, profile: &str, secrets: impl IntoIterator<Item = &'a str>) {
-        for secret in secrets.into_iter().map(str::trim).filter(|secret| secret.len() >= SHORTEST_SECRET) {
+        for secret in secrets
+            .into_iter()
+            .map(str::trim)
+            .filter(|secret| secret.len() >= SHORTEST_SECRET)
+        {
             // The lock is held from the look to the change, so that no other secret is lost between them.
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
             if known.secrets.iter().all(|(_, old)| old != secret) {
@@ -60,7 +64,10 @@ impl Redactor {
 
     /// Cleans a text that comes in pieces.
     pub fn stream(&self) -> Stream {
-        Stream { redactor: self.clone(), held: String::new() }
+        Stream {
+            redactor: self.clone(),
+            held: String::new(),
+        }
     }
 
     fn known(&self) -> Arc<Known> {
@@ -112,10 +119,18 @@ impl Known {
         secrets.drain(..excess);
         let forms: Vec<Form> = secrets
             .iter()
-            .flat_map(|(mark, secret)| forms_of(secret).into_iter().map(|text| Form { text, mark: mark.clone() }))
+            .flat_map(|(mark, secret)| {
+                forms_of(secret).into_iter().map(|text| Form {
+                    text,
+                    mark: mark.clone(),
+                })
+            })
             .collect();
         let texts = forms.iter().map(|form| &form.text);
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts).ok();
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(texts)
+            .ok();
         Self { secrets, forms, finder }
     }
 
@@ -124,8 +139,16 @@ impl Known {
         let mut clean = String::with_capacity(text.len());
         let mut left = text;
         loop {
-            let open = if rest == Rest::MayGoOn { self.beginning_in(left) } else { left.len() };
-            let found = self.finder.as_ref().and_then(|finder| finder.find(left)).filter(|found| found.start() < open);
+            let open = if rest == Rest::MayGoOn {
+                self.beginning_in(left)
+            } else {
+                left.len()
+            };
+            let found = self
+                .finder
+                .as_ref()
+                .and_then(|finder| finder.find(left))
+                .filter(|found| found.start() < open);
             let Some(found) = found else {
                 let (done, open) = left.split_at(open);
                 clean.push_str(done);
@@ -142,7 +165,10 @@ impl Known {
         let of_form = |form: &Form| {
             let form = form.text.as_bytes();
             let longest = text.len().min(form.len() - 1);
-            (1..=longest).rev().find(|length| form.get(..*length).is_some_and(|begun| text.as_bytes().ends_with(begun)))
+            (1..=longest).rev().find(|length| {
+                form.get(..*length)
+                    .is_some_and(|begun| text.as_bytes().ends_with(begun))
+            })
         };
         text.len() - self.forms.iter().filter_map(of_form).max().unwrap_or(0)
     }
@@ -178,7 +204,11 @@ fn url_encoded(text: &str) -> String {
 
 fn json_escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
-    quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).to_owned()
+    quoted
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(text)
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -200,7 +230,10 @@ mod tests {
     fn streamed(redactor: &Redactor, text: &str, size: usize) -> String {
         let mut stream = redactor.stream();
         let characters: Vec<char> = text.chars().collect();
-        let mut clean: String = characters.chunks(size).map(|piece| stream.push(&piece.iter().collect::<String>())).collect();
+        let mut clean: String = characters
+            .chunks(size)
+            .map(|piece| stream.push(&piece.iter().collect::<String>()))
+            .collect();
         clean.push_str(&stream.finish());
         clean
     }
@@ -243,7 +276,10 @@ mod tests {
         let mut stream = redactor.stream();
         assert_eq!(stream.push("sk-0123456789"), "");
         assert_eq!(stream.push("-and-more."), "[redacted: profile p].");
-        assert_eq!(streamed(&redactor, "sk-0123456789-and-less", 3), "[redacted: profile p]-and-less");
+        assert_eq!(
+            streamed(&redactor, "sk-0123456789-and-less", 3),
+            "[redacted: profile p]-and-less"
+        );
     }
 
     #[test]
@@ -261,7 +297,10 @@ mod tests {
         for number in 0..=MAX_SECRETS {
             redactor.learn("p", [format!("secret-{number:06}").as_str()]);
         }
-        assert_eq!(redactor.clean("secret-000000 secret-000001"), "secret-000000 [redacted: profile p]");
+        assert_eq!(
+            redactor.clean("secret-000000 secret-000001"),
+            "secret-000000 [redacted: profile p]"
+        );
     }
 
     #[test]

@@ -224,10 +224,7 @@ fn with_nothing_configured_a_client_s_key_decides_and_the_notice_says_so() -> an
     let config = config("")?;
     let keys = keys(&config);
     let chosen = |keys: &Keys| choose(&config, keys, None).map(|choice| (choice.profile.name, choice.notice));
-    assert_eq!(
-        keys.lacks(),
-        AUTOMATIC
-    );
+    assert_eq!(keys.lacks(), AUTOMATIC);
     let demo = "using the built-in demo model: it cannot reason. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or add a profile to /c/config.toml";
     assert_eq!(chosen(&keys)?, ("demo".to_owned(), Some(demo.to_owned())));
     keys.offer(sent(&[("OPENAI_API_KEY", "k")]))?;
@@ -256,10 +253,14 @@ fn each_provider_of_the_catalog_answers_when_its_key_is_there() -> anyhow::Resul
 fn a_model_of_the_catalog_takes_the_key_of_its_provider() -> anyhow::Result<()> {
     let nothing = config("")?;
     let profile = choose(&nothing, &keys(&nothing), Some("openrouter/qwen/qwen3-coder"))?.profile;
-    assert_eq!((profile.name.as_str(), profile.model.as_str()), ("openrouter/qwen/qwen3-coder", "qwen/qwen3-coder"));
+    assert_eq!(
+        (profile.name.as_str(), profile.model.as_str()),
+        ("openrouter/qwen/qwen3-coder", "qwen/qwen3-coder")
+    );
     assert!(matches!(&profile.key, KeySource::Env(name) if name == "OPENROUTER_API_KEY"));
 
-    let one = config("[models.a]\nwire = 'anthropic-messages'\nmodel = 'm'\napi_key_env = 'MINE'\nprices = { input = 1 }")?;
+    let one =
+        config("[models.a]\nwire = 'anthropic-messages'\nmodel = 'm'\napi_key_env = 'MINE'\nprices = { input = 1 }")?;
     let profile = choose(&one, &keys(&one), Some("anthropic/claude-opus-4-5"))?.profile;
     assert!(matches!(&profile.key, KeySource::Env(name) if name == "MINE"));
     assert_eq!((profile.model.as_str(), profile.prices), ("claude-opus-4-5", None));
@@ -329,10 +330,7 @@ fn address_and_key_are_asked_for_and_replaced_together() -> anyhow::Result<()> {
     let config = config("")?;
     let keys = keys(&config);
     keys.offer(sent(&[("AGENTD_API_KEY", "alone")]))?;
-    assert_eq!(
-        keys.lacks(),
-        AUTOMATIC
-    );
+    assert_eq!(keys.lacks(), AUTOMATIC);
     assert_eq!(choose(&config, &keys, None)?.profile.name, "demo");
     keys.offer(sent(&[
         ("AGENTD_BASE_URL", "https://box.example/v1"),
@@ -365,11 +363,22 @@ async fn a_key_is_taken_out_of_texts_as_soon_as_it_is_held() -> anyhow::Result<(
     let keys = Keys::new(&config, Arc::new(Script::default()), redactor.clone());
     let text = "written-key header-key the-team sent-key printed-key";
     let mark = |profile: &str| format!("[redacted: profile {profile}]");
-    assert_eq!(redactor.clean(text), format!("{0} {0} the-team sent-key printed-key", mark("written")));
+    assert_eq!(
+        redactor.clean(text),
+        format!("{0} {0} the-team sent-key printed-key", mark("written"))
+    );
     keys.offer(sent(&[("SENT", "sent-key"), ("OTHER", "the-team")]))?;
-    let printed = config.models.get("printed").ok_or_else(|| anyhow::anyhow!("the profile"))?;
+    let printed = config
+        .models
+        .get("printed")
+        .ok_or_else(|| anyhow::anyhow!("the profile"))?;
     keys.key(printed).await?;
-    let clean = format!("{0} {0} the-team {1} {2}", mark("written"), mark("sent"), mark("printed"));
+    let clean = format!(
+        "{0} {0} the-team {1} {2}",
+        mark("written"),
+        mark("sent"),
+        mark("printed")
+    );
     assert_eq!(redactor.clean(text), clean);
     Ok(())
 }

@@ -121,13 +121,18 @@ impl Catalog {
     pub fn beside(config: &Path) -> Result<Self, ConfigError> {
         let path = file_beside(config);
         let shipped = Self::shipped();
-        let Some((text, _)) = read(&path)? else { return Ok(shipped) };
+        let Some((text, _)) = read(&path)? else {
+            return Ok(shipped);
+        };
         let own: Written = toml::from_str(&text).map_err(|error| ConfigError::from_toml(&path, &text, &error))?;
         Ok(shipped.behind(own))
     }
 
     fn behind(&self, own: Written) -> Self {
-        let Written { provider: mut added, mut rule } = own;
+        let Written {
+            provider: mut added,
+            mut rule,
+        } = own;
         // A provider that replaces another takes its place, and one that is new comes last: neither changes whom a key chooses first.
         let in_place = |shipped: &Provider| match added.iter().position(|own| own.name == shipped.name) {
             Some(at) => added.remove(at),
@@ -173,11 +178,30 @@ mod tests {
     #[test]
     fn the_shipped_catalog_is_valid_and_knows_the_model_of_each_provider() -> anyhow::Result<()> {
         let catalog = Catalog(Arc::new(toml::from_str::<Written>(SHIPPED)?));
-        let names: Vec<&str> = catalog.providers().iter().map(|provider| provider.name.as_str()).collect();
-        assert_eq!(names, ["anthropic", "openai", "openrouter", "deepseek", "groq", "mistral", "gemini"]);
+        let names: Vec<&str> = catalog
+            .providers()
+            .iter()
+            .map(|provider| provider.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "anthropic",
+                "openai",
+                "openrouter",
+                "deepseek",
+                "groq",
+                "mistral",
+                "gemini"
+            ]
+        );
         for provider in catalog.providers() {
             let rule = catalog.rule(&provider.model);
-            assert!(rule.is_some_and(|rule| rule.context_tokens.is_some() && rule.prices.is_some()), "{}", provider.name);
+            assert!(
+                rule.is_some_and(|rule| rule.context_tokens.is_some() && rule.prices.is_some()),
+                "{}",
+                provider.name
+            );
         }
         Ok(())
     }
@@ -198,8 +222,15 @@ mod tests {
              [[rule]]\nexact = 'GPT-5'\ncontext_tokens = 3\n",
         )?;
         let window = |model: &str| catalog.rule(model).and_then(|rule| rule.context_tokens);
-        assert_eq!((window("mine-x"), window("one-x"), window("gpt-5")), (Some(1), Some(2), Some(3)));
-        assert_eq!(catalog.rule("GPT-5").and_then(|rule| rule.prices), None, "a rule counts alone");
+        assert_eq!(
+            (window("mine-x"), window("one-x"), window("gpt-5")),
+            (Some(1), Some(2), Some(3))
+        );
+        assert_eq!(
+            catalog.rule("GPT-5").and_then(|rule| rule.prices),
+            None,
+            "a rule counts alone"
+        );
         assert_eq!((window("gpt-5-mini"), window("nobody knows")), (Some(400_000), None));
         Ok(())
     }
@@ -209,10 +240,21 @@ mod tests {
         let catalog = written(
             "[[provider]]\nname = 'groq'\nwire = 'openai-chat'\nbase_url = 'https://g.example'\napi_key_env = 'G'\nmodel = 'm'\n",
         )?;
-        assert_eq!(catalog.providers().iter().filter(|provider| provider.name == "groq").count(), 1);
-        let (groq, model) = catalog.named("groq/a/b").ok_or_else(|| anyhow::anyhow!("groq/a/b names nothing"))?;
+        assert_eq!(
+            catalog
+                .providers()
+                .iter()
+                .filter(|provider| provider.name == "groq")
+                .count(),
+            1
+        );
+        let (groq, model) = catalog
+            .named("groq/a/b")
+            .ok_or_else(|| anyhow::anyhow!("groq/a/b names nothing"))?;
         assert_eq!((groq.base_url.as_str(), model), ("https://g.example", "a/b"));
-        assert!(catalog.named("groq/").is_none() && catalog.named("nobody/m").is_none() && catalog.named("groq").is_none());
+        assert!(
+            catalog.named("groq/").is_none() && catalog.named("nobody/m").is_none() && catalog.named("groq").is_none()
+        );
         Ok(())
     }
 
@@ -224,7 +266,10 @@ mod tests {
         std::fs::write(dir.path().join("models.toml"), "[[rule]]\nexact = 'a'\nprefix = 'b'\n")?;
         let said = Catalog::beside(&config).map(drop).map_err(|error| error.to_string());
         let said = said.err().unwrap_or_default();
-        assert!(said.contains("models.toml:1") && said.contains("exactly one of"), "{said}");
+        assert!(
+            said.contains("models.toml:1") && said.contains("exactly one of"),
+            "{said}"
+        );
         Ok(())
     }
 }

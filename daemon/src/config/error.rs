@@ -54,7 +54,9 @@ impl ConfigError {
     /// As a client is told of it.
     pub(crate) fn told(&self) -> protocol::RpcError {
         let text = self.to_string();
-        let (message, hint) = text.split_once("\nhint: ").map_or((text.as_str(), None), |(text, hint)| (text, Some(hint)));
+        let (message, hint) = text
+            .split_once("\nhint: ")
+            .map_or((text.as_str(), None), |(text, hint)| (text, Some(hint)));
         let told = protocol::RpcError::new(protocol::ErrorKind::InvalidConfig, message);
         match hint {
             Some(hint) => told.hint(hint),

@@ -15,8 +15,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings,
-    shown, wording,
+    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults,
+    ToolSettings, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -86,7 +86,10 @@ struct WrittenTools {
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let Some((text, mode)) = read(path)? else {
         let defaults = Config::defaults(path.to_path_buf());
-        return Ok(Config { catalog: Catalog::beside(path)?, ..defaults });
+        return Ok(Config {
+            catalog: Catalog::beside(path)?,
+            ..defaults
+        });
     };
     let mut config = parse(path, &text)?;
     config.catalog = Catalog::beside(path)?;
@@ -117,8 +120,20 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     config.written = shown::of(text);
-    let WrittenTools { enabled, disabled, fetch_hosts, search_engine, search_url } = written.tools;
-    config.tools = ToolSettings { enabled, disabled, fetch_hosts, search_engine, search_url };
+    let WrittenTools {
+        enabled,
+        disabled,
+        fetch_hosts,
+        search_engine,
+        search_url,
+    } = written.tools;
+    config.tools = ToolSettings {
+        enabled,
+        disabled,
+        fetch_hosts,
+        search_engine,
+        search_url,
+    };
     Ok(config)
 }
 
@@ -242,8 +257,15 @@ fn is_variable_name(name: &str) -> bool {
 }
 
 fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
-    let network = if written.network == Some(false) { SandboxNetwork::Off } else { SandboxNetwork::On };
-    SandboxSettings { mode: written.mode.unwrap_or_default(), network }
+    let network = if written.network == Some(false) {
+        SandboxNetwork::Off
+    } else {
+        SandboxNetwork::On
+    };
+    SandboxSettings {
+        mode: written.mode.unwrap_or_default(),
+        network,
+    }
 }
 
 fn daemon(written: &WrittenDaemon) -> DaemonSettings {

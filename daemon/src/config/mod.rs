@@ -190,7 +190,9 @@ impl Config {
 
 impl Default for DaemonSettings {
     fn default() -> Self {
-        Self { idle_timeout: Some(Duration::from_secs(30 * 60)) }
+        Self {
+            idle_timeout: Some(Duration::from_secs(30 * 60)),
+        }
     }
 }
 

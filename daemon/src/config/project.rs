@@ -150,8 +150,14 @@ impl Project {
     #[must_use]
     pub fn narrowed_by(&self, now: Self) -> Self {
         let allows = |rule: &&Rule| rule.decision == RuleDecision::Allow;
-        let kept = self.rules.iter().filter(|rule| !allows(rule) || now.rules.contains(rule));
-        let gained = now.rules.iter().filter(|rule| !allows(rule) && !self.rules.contains(rule));
+        let kept = self
+            .rules
+            .iter()
+            .filter(|rule| !allows(rule) || now.rules.contains(rule));
+        let gained = now
+            .rules
+            .iter()
+            .filter(|rule| !allows(rule) && !self.rules.contains(rule));
         let rules = kept.chain(gained).take(rules::RULES).cloned().collect();
         Self { rules, ..now }
     }
@@ -181,9 +187,14 @@ pub fn path(root: &Path) -> PathBuf {
 /// A file that must not be read.
 pub fn open(root: &Path) -> Result<Option<File>, ConfigError> {
     let path = path(root);
-    let refused = |reason: &str| ConfigError::Unreadable { path: path.clone(), reason: reason.to_owned() };
+    let refused = |reason: &str| ConfigError::Unreadable {
+        path: path.clone(),
+        reason: reason.to_owned(),
+    };
     let failed = |error: rustix::io::Errno| match error {
-        rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR | rustix::io::Errno::MLINK => refused("it is or lies behind a link"),
+        rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR | rustix::io::Errno::MLINK => {
+            refused("it is or lies behind a link")
+        }
         error => refused(&error.to_string()),
     };
     let directory = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -192,7 +203,12 @@ pub fn open(root: &Path) -> Result<Option<File>, ConfigError> {
         Err(rustix::io::Errno::NOENT) => Ok(None),
         Err(error) => Err(failed(error)),
     };
-    let Some(root_fd) = opened(rustix::fs::open(root, OFlags::DIRECTORY | OFlags::CLOEXEC, FileMode::empty()))? else {
+    let Some(root_fd) = opened(rustix::fs::open(
+        root,
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        FileMode::empty(),
+    ))?
+    else {
         return Ok(None);
     };
     let Some(agent) = opened(rustix::fs::openat(&root_fd, DIRECTORY, directory, FileMode::empty()))? else {
@@ -200,7 +216,9 @@ pub fn open(root: &Path) -> Result<Option<File>, ConfigError> {
     };
     // A FIFO would otherwise be waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Some(file) = opened(rustix::fs::openat(&agent, FILE, flags, FileMode::empty()))? else { return Ok(None) };
+    let Some(file) = opened(rustix::fs::openat(&agent, FILE, flags, FileMode::empty()))? else {
+        return Ok(None);
+    };
     let stat = rustix::fs::fstat(&file).map_err(failed)?;
     let own = rustix::process::geteuid().as_raw();
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -232,23 +250,41 @@ pub fn open(root: &Path) -> Result<Option<File>, ConfigError> {
 /// Reads what counts of the file.
 fn parse(file: &File, root: &Path, user: &Config, trusted: bool) -> Result<Project, ConfigError> {
     let File { path, text, identity } = file;
-    let document = Document::parse(text.as_str()).map_err(|error| {
-        ConfigError::at(path, text, error.span(), error.message().to_owned(), None)
-    })?;
-    let mut keys = Keys { file, trusted, refused: Vec::new(), ignored: Vec::new() };
+    let document = Document::parse(text.as_str())
+        .map_err(|error| ConfigError::at(path, text, error.span(), error.message().to_owned(), None))?;
+    let mut keys = Keys {
+        file,
+        trusted,
+        refused: Vec::new(),
+        ignored: Vec::new(),
+    };
     keys.walk(document.as_table(), "")?;
-    let Keys { refused, mut ignored, .. } = keys;
+    let Keys {
+        refused, mut ignored, ..
+    } = keys;
     let written: Written = toml::from_str(text).map_err(|error| ConfigError::from_toml(path, text, &error))?;
     let counts = |key: &str| !refused.iter().any(|refused| refused == key);
-    let all = rules::checked(path, text, written.rule, if trusted { Source::User } else { Source::Project })?;
+    let all = rules::checked(
+        path,
+        text,
+        written.rule,
+        if trusted { Source::User } else { Source::Project },
+    )?;
     let (allow, narrow): (Vec<_>, Vec<_>) = all.into_iter().partition(|rule| rule.decision == RuleDecision::Allow);
     if !trusted && !allow.is_empty() {
-        ignored.push(format!("{}: {} allow rule(s) count only once you trust it: agentctl trust", path.display(), allow.len()));
+        ignored.push(format!(
+            "{}: {} allow rule(s) count only once you trust it: agentctl trust",
+            path.display(),
+            allow.len()
+        ));
     }
     let narrower = |mode: &Mode| trusted || strictness(*mode) > strictness(user.session.mode);
     let mode = written.session.mode.map(Mode::from);
     if mode.is_some_and(|mode| strictness(mode) < strictness(user.session.mode)) && !trusted {
-        ignored.push(format!("{}: `session.mode` would widen yours and does not count: agentctl trust", path.display()));
+        ignored.push(format!(
+            "{}: `session.mode` would widen yours and does not count: agentctl trust",
+            path.display()
+        ));
     }
     let steps = written.session.max_steps.map(std::num::NonZeroU32::get);
     let default_model = written.default_model.filter(|name| {
@@ -260,10 +296,18 @@ fn parse(file: &File, root: &Path, user: &Config, trusted: bool) -> Result<Proje
     });
     let allow = allow.into_iter().filter(|_| trusted);
     Ok(Project {
-        rules: narrow.into_iter().chain(allow).filter_map(|rule| rule.bind(root)).collect(),
+        rules: narrow
+            .into_iter()
+            .chain(allow)
+            .filter_map(|rule| rule.bind(root))
+            .collect(),
         mode: mode.filter(narrower),
         max_steps: steps.filter(|steps| trusted || *steps < user.session.limits.max_steps),
-        unattended: written.session.unattended.filter(|_| counts("session.unattended")).map(|UnattendedWord(word)| word),
+        unattended: written
+            .session
+            .unattended
+            .filter(|_| counts("session.unattended"))
+            .map(|UnattendedWord(word)| word),
         default_model,
         ignored,
         trusted,
@@ -292,7 +336,11 @@ struct Keys<'a> {
 impl Keys<'_> {
     fn walk(&mut self, table: &toml_edit::Table, above: &str) -> Result<(), ConfigError> {
         for (name, item) in table {
-            let path = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+            let path = if above.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{above}.{name}")
+            };
             let span = table.key(name).and_then(Key::span);
             match TABLE.iter().find(|(key, _)| *key == path) {
                 Some((_, may)) => self.held(&path, *may, span),

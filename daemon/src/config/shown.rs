@@ -53,7 +53,11 @@ pub(super) fn of(text: &str) -> Vec<Shown> {
 
 fn walk(table: &Table, above: &str, text: &str, shown: &mut Vec<Shown>) {
     for (name, item) in table {
-        let key = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+        let key = if above.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{above}.{name}")
+        };
         match item {
             Item::Table(inner) => walk(inner, &key, text, shown),
             Item::Value(value) => {
@@ -70,7 +74,9 @@ fn walk(table: &Table, above: &str, text: &str, shown: &mut Vec<Shown>) {
 /// The value as TOML, if its key is known to hold no secret.
 fn open(key: &str, value: &Value) -> Option<String> {
     let plain = value.clone().decorated("", "").to_string();
-    let Some(inner) = key.strip_prefix("models.") else { return Some(plain) };
+    let Some(inner) = key.strip_prefix("models.") else {
+        return Some(plain);
+    };
     let last = inner.rsplit('.').next().unwrap_or(inner);
     match last {
         "base_url" => Some(without_user(&plain)),
@@ -83,10 +89,15 @@ fn without_user(address: &str) -> String {
     let bare = address.split('?').next().unwrap_or(address);
     match bare.split_once("://") {
         Some((scheme, rest)) => {
-            let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+            let (host, path) = rest
+                .split_once('/')
+                .map_or((rest, None), |(host, path)| (host, Some(path)));
             let host = host.rsplit('@').next().unwrap_or(host);
             let end = if bare.len() < address.len() { "\"" } else { "" };
-            path.map_or_else(|| format!("{scheme}://{host}{end}"), |path| format!("{scheme}://{host}/{path}{end}"))
+            path.map_or_else(
+                || format!("{scheme}://{host}{end}"),
+                |path| format!("{scheme}://{host}/{path}{end}"),
+            )
         }
         None => bare.to_owned(),
     }
@@ -95,10 +106,21 @@ fn without_user(address: &str) -> String {
 /// The values in force, those of the template's order first, and what a project changes.
 #[must_use]
 pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Setting> {
-    let is_example = |key: &str| EXAMPLES.iter().any(|example| key == *example || key.starts_with(&format!("{example}.")));
-    let defaults = of(&template::uncommented()).into_iter().filter(|shown| !is_example(&shown.key));
-    let mut settings: Vec<Setting> =
-        defaults.map(|shown| Setting { key: shown.key, value: shown.value, from: "default".to_owned() }).collect();
+    let is_example = |key: &str| {
+        EXAMPLES
+            .iter()
+            .any(|example| key == *example || key.starts_with(&format!("{example}.")))
+    };
+    let defaults = of(&template::uncommented())
+        .into_iter()
+        .filter(|shown| !is_example(&shown.key));
+    let mut settings: Vec<Setting> = defaults
+        .map(|shown| Setting {
+            key: shown.key,
+            value: shown.value,
+            from: "default".to_owned(),
+        })
+        .collect();
     for shown in &user.written {
         let from = format!("{}:{}", user.path.display(), shown.line);
         put(&mut settings, &shown.key, shown.value.clone(), from);
@@ -122,7 +144,11 @@ pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Settin
 fn put(settings: &mut Vec<Setting>, key: &str, value: String, from: String) {
     match settings.iter_mut().find(|setting| setting.key == key) {
         Some(setting) => (setting.value, setting.from) = (value, from),
-        None => settings.push(Setting { key: key.to_owned(), value, from }),
+        None => settings.push(Setting {
+            key: key.to_owned(),
+            value,
+            from,
+        }),
     }
 }
 
@@ -131,7 +157,12 @@ fn put(settings: &mut Vec<Setting>, key: &str, value: String, from: String) {
 /// # Errors
 /// A file that is wrong already or cannot be written; a key or value the daemon does not know.
 pub fn set(path: &Path, key: &str, value: &str) -> Result<(), ConfigError> {
-    let wrong = |message: String| ConfigError::Wrong { path: path.to_path_buf(), line: None, message, hint: None };
+    let wrong = |message: String| ConfigError::Wrong {
+        path: path.to_path_buf(),
+        line: None,
+        message,
+        hint: None,
+    };
     let text = load::read(path)?.map(|(text, _)| text).unwrap_or_default();
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         ConfigError::at(path, &text, error.span(), error.message().to_owned(), None)
@@ -145,7 +176,15 @@ pub fn set(path: &Path, key: &str, value: &str) -> Result<(), ConfigError> {
         if names.peek().is_none() {
             let value: Value = value.parse().unwrap_or_else(|_| Value::from(value));
             match table.get_mut(name).and_then(Item::as_value_mut) {
-                Some(old) => *old = value.decorated(" ", old.decor().suffix().and_then(toml_edit::RawString::as_str).unwrap_or("")),
+                Some(old) => {
+                    *old = value.decorated(
+                        " ",
+                        old.decor()
+                            .suffix()
+                            .and_then(toml_edit::RawString::as_str)
+                            .unwrap_or(""),
+                    )
+                }
                 None => drop(table.insert(name, Item::Value(value))),
             }
             break;
@@ -155,7 +194,9 @@ pub fn set(path: &Path, key: &str, value: &str) -> Result<(), ConfigError> {
             table.set_implicit(true);
             Item::Table(table)
         });
-        table = inner.as_table_mut().ok_or_else(|| wrong(format!("`{name}` is no table")))?;
+        table = inner
+            .as_table_mut()
+            .ok_or_else(|| wrong(format!("`{name}` is no table")))?;
     }
     let text = document.to_string();
     load::parse(path, &text)?;
@@ -171,9 +212,15 @@ mod tests {
     fn secrets_are_hidden_and_the_rest_has_its_line() {
         let text = "default_model = \"a\"\n[models.a]\nwire = \"demo\"\napi_key = \"sk-secret\"\nbase_url = \"https://me:pw@host/v1?k=sk-secret\"\nheaders = { X = \"sk-secret\" }\napi_key_command = \"echo sk-secret\"\n\n[session]\nmode = \"edits\" # mine\n";
         let shown = of(text);
-        assert!(!format!("{shown:?}").contains("sk-secret") && !format!("{shown:?}").contains("pw"), "{shown:?}");
+        assert!(
+            !format!("{shown:?}").contains("sk-secret") && !format!("{shown:?}").contains("pw"),
+            "{shown:?}"
+        );
         let of = |key: &str| shown.iter().find(|shown| shown.key == key).cloned().unwrap();
-        assert_eq!((of("session.mode").value.as_str(), of("session.mode").line), ("\"edits\"", 10));
+        assert_eq!(
+            (of("session.mode").value.as_str(), of("session.mode").line),
+            ("\"edits\"", 10)
+        );
         assert_eq!(of("models.a.base_url").value, "\"https://host/v1\"");
         assert_eq!(of("models.a.api_key").value, "(hidden)");
     }
@@ -181,13 +228,25 @@ mod tests {
     #[test]
     fn every_value_says_where_it_comes_from() {
         let user = load::parse(Path::new("/c/config.toml"), "[session]\nmax_steps = 7\n").unwrap();
-        let project = Project { mode: Some(protocol::Mode::None), ..Project::default() };
+        let project = Project {
+            mode: Some(protocol::Mode::None),
+            ..Project::default()
+        };
         let settings = settings(&user, Some((Path::new("/p/.agent/config.toml"), &project)));
         let of = |key: &str| settings.iter().find(|setting| setting.key == key).cloned().unwrap();
-        assert_eq!((of("session.max_steps").value, of("session.max_steps").from), ("7".into(), "/c/config.toml:2".into()));
-        assert_eq!((of("session.mode").value, of("session.mode").from), ("\"none\"".into(), "/p/.agent/config.toml".into()));
+        assert_eq!(
+            (of("session.max_steps").value, of("session.max_steps").from),
+            ("7".into(), "/c/config.toml:2".into())
+        );
+        assert_eq!(
+            (of("session.mode").value, of("session.mode").from),
+            ("\"none\"".into(), "/p/.agent/config.toml".into())
+        );
         assert_eq!(of("limits.retries").from, "default");
-        assert!(!settings.iter().any(|setting| setting.key.starts_with("models")), "an example is no value in force");
+        assert!(
+            !settings.iter().any(|setting| setting.key.starts_with("models")),
+            "an example is no value in force"
+        );
     }
 
     #[test]
@@ -199,7 +258,10 @@ mod tests {
         set(&path, "session.max_steps", "9").unwrap();
         set(&path, "models.local.wire", "demo").unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# mine\n[session]\nmode = \"edits\" # careful\nmax_steps = 9\n"), "{text}");
+        assert!(
+            text.starts_with("# mine\n[session]\nmode = \"edits\" # careful\nmax_steps = 9\n"),
+            "{text}"
+        );
         let config = load::load(&path).unwrap();
         assert!(config.models.contains_key("local"));
         assert!(set(&path, "session.moed", "ask").is_err() && set(&path, "session.mode", "asc").is_err());

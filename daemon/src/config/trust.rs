@@ -37,7 +37,9 @@ impl Trust {
     /// The record in `state_dir`.
     #[must_use]
     pub fn new(state_dir: &Path) -> Self {
-        Self { path: state_dir.join(FILE) }
+        Self {
+            path: state_dir.join(FILE),
+        }
     }
 
     /// Whether this content is trusted here. A record that cannot be read trusts nothing.

@@ -40,7 +40,11 @@ pub(crate) fn assemble(
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
         bytes: system.len() as u64 + history.messages.iter().map(message_bytes).sum::<u64>(),
         tokens: 0,
-        private_dropped: history.messages.iter().map(|message| foreign_private(message, origin)).sum(),
+        private_dropped: history
+            .messages
+            .iter()
+            .map(|message| foreign_private(message, origin))
+            .sum(),
     };
     let request = ModelRequest {
         model: terms.model,
@@ -80,7 +84,9 @@ fn content_bytes(content: &Content) -> u64 {
 
 pub(super) fn item_bytes(item: &ReplyItem) -> u64 {
     match item {
-        ReplyItem::Text { text, .. } | ReplyItem::Reasoning { text, .. } | ReplyItem::Refusal { text } => text.len() as u64,
+        ReplyItem::Text { text, .. } | ReplyItem::Reasoning { text, .. } | ReplyItem::Refusal { text } => {
+            text.len() as u64
+        }
         ReplyItem::Opaque { .. } => 0,
         ReplyItem::Call(call) => call.arguments.as_ref().map_or(0, |arguments| {
             serde_json::to_string(arguments).map_or(0, |text| text.len() as u64)
@@ -90,7 +96,9 @@ pub(super) fn item_bytes(item: &ReplyItem) -> u64 {
 
 /// Private parts another provider made, which this one does not get.
 fn foreign_private(message: &Message, own: &Origin) -> u32 {
-    let Message::Assistant { origin, items } = message else { return 0 };
+    let Message::Assistant { origin, items } = message else {
+        return 0;
+    };
     if origin == own {
         return 0;
     }

@@ -60,7 +60,10 @@ impl History {
             Event::ToolCompleted(completed) => self.result(completed),
             Event::JobEnded(ended) => {
                 let how = protocol::wording::tool_outcome(ended.outcome);
-                self.notes.push(format!("[Job {} is over: {how}. job_output shows what it printed.]", ended.job));
+                self.notes.push(format!(
+                    "[Job {} is over: {how}. job_output shows what it printed.]",
+                    ended.job
+                ));
             }
             Event::TurnCompleted(_) => {
                 self.flush_results();
@@ -101,7 +104,9 @@ impl History {
             ItemType::Text => ReplyItem::Text { text, private },
             ItemType::Reasoning => ReplyItem::Reasoning { text, private },
             ItemType::Refusal => ReplyItem::Refusal { text },
-            ItemType::Opaque => ReplyItem::Opaque { private: private.unwrap_or(Value::Null) },
+            ItemType::Opaque => ReplyItem::Opaque {
+                private: private.unwrap_or(Value::Null),
+            },
         });
     }
 
@@ -113,17 +118,32 @@ impl History {
                 message: requested.argument_error.unwrap_or_default(),
             }),
         };
-        self.calls.insert(requested.call, (requested.index, requested.provider_call_id.clone()));
+        self.calls
+            .insert(requested.call, (requested.index, requested.provider_call_id.clone()));
         let (provider_call_id, name) = (requested.provider_call_id, requested.tool);
-        self.reply.push(ReplyItem::Call(ToolCall { provider_call_id, name, arguments, private }));
+        self.reply.push(ReplyItem::Call(ToolCall {
+            provider_call_id,
+            name,
+            arguments,
+            private,
+        }));
     }
 
     fn result(&mut self, completed: ToolCompleted) {
-        let Some((index, provider_call_id)) = self.calls.remove(&completed.call) else { return };
+        let Some((index, provider_call_id)) = self.calls.remove(&completed.call) else {
+            return;
+        };
         let mut output = vec![Content::text(completed.output)];
         output.extend(completed.images);
         let is_error = completed.outcome != ToolOutcome::Ok;
-        self.results.push((index, ToolResult { provider_call_id, output, is_error }));
+        self.results.push((
+            index,
+            ToolResult {
+                provider_call_id,
+                output,
+                is_error,
+            },
+        ));
     }
 
     fn flush_results(&mut self) {
@@ -139,7 +159,10 @@ impl History {
     fn flush_cut(&mut self) {
         let mut items = std::mem::take(&mut self.reply);
         if std::mem::take(&mut self.cut) && !items.is_empty() {
-            items.push(ReplyItem::Text { text: CUT_NOTE.to_owned(), private: None });
+            items.push(ReplyItem::Text {
+                text: CUT_NOTE.to_owned(),
+                private: None,
+            });
             self.assistant(Origin(String::new()), items);
         }
     }

@@ -74,15 +74,26 @@ mod tests {
 
     #[test]
     fn four_bytes_are_a_token_and_each_message_takes_four_more() {
-        let said = |text: &str| Message::User { content: vec![Content::text(text)] };
+        let said = |text: &str| Message::User {
+            content: vec![Content::text(text)],
+        };
         assert_eq!(of_request(&request(Vec::new())), 10);
-        assert_eq!(of_request(&request(vec![said(&"x".repeat(400)), said("")])), 10 + 100 + 8);
+        assert_eq!(
+            of_request(&request(vec![said(&"x".repeat(400)), said("")])),
+            10 + 100 + 8
+        );
         assert_eq!(of_reply(&[ReplyItem::Refusal { text: "x".repeat(80) }]), 24);
     }
 
     #[test]
     fn an_image_counts_by_what_it_costs_and_not_by_its_bytes() {
-        let image = Content::Image { media_type: "image/png".to_owned(), data: "A".repeat(1_000_000) };
-        assert_eq!(of_request(&request(vec![Message::User { content: vec![image] }])), 10 + 4 + IMAGE);
+        let image = Content::Image {
+            media_type: "image/png".to_owned(),
+            data: "A".repeat(1_000_000),
+        };
+        assert_eq!(
+            of_request(&request(vec![Message::User { content: vec![image] }])),
+            10 + 4 + IMAGE
+        );
     }
 }

@@ -38,8 +38,8 @@ pub use delete::Deletion;
 pub use error::{LogError, StorageFault};
 pub use read::{PAGE_BYTES, PAGE_ROWS};
 pub use rows::{Append, Appended, Columns, Lifetime, NewRow, NewSession, Row, SavedState, SessionKey};
-pub use spent::{SPENT_GROUPS, Spent, SpentBy};
 pub use sessions::{Resolved, SESSION_PAGE, SHORTEST_PART, SessionFilter, SessionRow};
+pub use spent::{SPENT_GROUPS, Spent, SpentBy};
 
 use delete::Purged;
 use queue::{Queue, WhenFull};
@@ -262,7 +262,12 @@ impl EventLog {
     ///
     /// # Errors
     /// Storage errors.
-    pub async fn last_of_kind(&self, session: SessionKey, kind: &'static str, limit: usize) -> Result<Vec<Row>, LogError> {
+    pub async fn last_of_kind(
+        &self,
+        session: SessionKey,
+        kind: &'static str,
+        limit: usize,
+    ) -> Result<Vec<Row>, LogError> {
         self.readers
             .read(move |connection| read::last_of_kind(connection, session, kind, limit))
             .await

@@ -47,7 +47,11 @@ pub(super) fn sums(connection: &Connection, session: Option<SessionKey>, by: Spe
         SpentBy::Session => "(SELECT id FROM sessions WHERE n = session)",
     };
     // A statement for each case, so that one session is found by the index.
-    let only = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
+    let only = if session.is_some() {
+        "session = ?1"
+    } else {
+        "?1 IS NULL"
+    };
     let sql = format!(
         "SELECT {group}, count(*), sum(kind = 'step.failed'),
            sum(body->>'$.usage.input'), sum(body->>'$.usage.output'), sum(body->>'$.usage.cached'),

@@ -38,7 +38,11 @@ struct Pause {
 impl BackOffs {
     /// `provider`, whose calls wait while its address is asked for patience and tell the others when they are.
     pub(crate) fn around(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
-        Arc::new(Considerate { origin: provider.origin(), provider, pauses: self.clone() })
+        Arc::new(Considerate {
+            origin: provider.origin(),
+            provider,
+            pauses: self.clone(),
+        })
     }
 
     /// Until when calls to `address` wait; `None`: they need not.
@@ -54,14 +58,26 @@ impl BackOffs {
             Some(pause) => pause.refusals.saturating_add(1),
             None => 1,
         };
-        let own = FIRST.saturating_mul(1 << (refusals.saturating_sub(1)).min(10)).min(LONGEST_OWN);
+        let own = FIRST
+            .saturating_mul(1 << (refusals.saturating_sub(1)).min(10))
+            .min(LONGEST_OWN);
         let length = asked.filter(|asked| *asked <= LONGEST).unwrap_or(own);
         let until = before.map_or(now + length, |pause| pause.until.max(now + length));
         if before.is_none() && pauses.len() >= PROVIDERS {
-            let first = pauses.iter().min_by_key(|(_, pause)| pause.until).map(|(address, _)| address.clone());
+            let first = pauses
+                .iter()
+                .min_by_key(|(_, pause)| pause.until)
+                .map(|(address, _)| address.clone());
             first.and_then(|address| pauses.remove(&address));
         }
-        pauses.insert(address.to_owned(), Pause { length, until, refusals });
+        pauses.insert(
+            address.to_owned(),
+            Pause {
+                length,
+                until,
+                refusals,
+            },
+        );
     }
 
     fn answered(&self, address: &str, now: Instant) {
@@ -88,7 +104,10 @@ struct Considerate {
 impl Considerate {
     /// The address alone: a provider's wires share its limits.
     fn address(&self) -> &str {
-        self.origin.0.split_once(' ').map_or(self.origin.0.as_str(), |(_, address)| address)
+        self.origin
+            .0
+            .split_once(' ')
+            .map_or(self.origin.0.as_str(), |(_, address)| address)
     }
 
     async fn wait(&self) {
@@ -96,7 +115,11 @@ impl Considerate {
         while let Some(pause) = self.pauses.until(self.address(), Instant::now()) {
             let spread = pause.length.mul_f64(SPREAD * random());
             let until = (pause.until + spread).min(last);
-            tracing::info!(address = self.address(), wait_ms = (until - Instant::now()).as_millis(), "a call waits for its provider");
+            tracing::info!(
+                address = self.address(),
+                wait_ms = (until - Instant::now()).as_millis(),
+                "a call waits for its provider"
+            );
             tokio::time::sleep_until(until).await;
             if until >= last {
                 return;
@@ -152,7 +175,10 @@ mod tests {
 
         async fn call(&self, _: &ModelRequest, _: &mut dyn Sink) -> Result<ModelReply, ModelError> {
             let after = Some(Duration::from_secs(100));
-            Err(ModelError { retry_after: after, ..ModelError::new(Class::RateLimited, "slow down") })
+            Err(ModelError {
+                retry_after: after,
+                ..ModelError::new(Class::RateLimited, "slow down")
+            })
         }
     }
 
@@ -185,12 +211,18 @@ mod tests {
     async fn a_refusal_of_one_session_makes_the_next_call_of_another_wait() {
         let pauses = BackOffs::default();
         let (first, second) = (pauses.around(Arc::new(Full)), pauses.around(Arc::new(Full)));
-        assert_eq!(first.call(&request(), &mut Deaf).await.unwrap_err().class, Class::RateLimited);
+        assert_eq!(
+            first.call(&request(), &mut Deaf).await.unwrap_err().class,
+            Class::RateLimited
+        );
         assert!(left(&pauses, Instant::now()).is_some_and(|left| (90..=100).contains(&left)));
         // Polled once: it waits, and dropping it ends the wait.
         let (request, mut sink) = (request(), Deaf);
         let call = second.call(&request, &mut sink);
-        assert!(futures::FutureExt::now_or_never(call).is_none(), "the second call did not wait");
+        assert!(
+            futures::FutureExt::now_or_never(call).is_none(),
+            "the second call did not wait"
+        );
     }
 
     #[test]

@@ -17,8 +17,10 @@ impl ConfiguredModels {
         let default = self.choice(None).ok();
         let default_name = default.as_ref().map(|choice| choice.profile.name.clone());
         let profiles = self.profiles();
-        let mut models: Vec<ModelInfo> =
-            profiles.iter().map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name))).collect();
+        let mut models: Vec<ModelInfo> = profiles
+            .iter()
+            .map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name)))
+            .collect();
         if ask == AskServers::Yes {
             let asked = profiles.iter().map(|profile| self.available(profile));
             for (info, answer) in models.iter_mut().zip(futures::future::join_all(asked).await) {
@@ -27,7 +29,10 @@ impl ConfiguredModels {
                 }
             }
         }
-        ModelListAnswer { models, notice: default.and_then(|choice| choice.notice) }
+        ModelListAnswer {
+            models,
+            notice: default.and_then(|choice| choice.notice),
+        }
     }
 
     /// The configured profiles; without any, the providers of the catalog, what was found on this machine, and the demo model.
@@ -38,7 +43,12 @@ impl ConfiguredModels {
         let providers = self.config.catalog.providers().iter();
         let names = providers.map(|provider| provider.name.as_str()).chain(["demo"]);
         let built_in = names.filter_map(|name| choose(&self.config, &self.keys, Some(name)).ok());
-        self.neighbours.found().into_iter().chain(built_in).map(|choice| choice.profile).collect()
+        self.neighbours
+            .found()
+            .into_iter()
+            .chain(built_in)
+            .map(|choice| choice.profile)
+            .collect()
     }
 
     fn info(&self, profile: &Profile, default: bool) -> ModelInfo {
@@ -89,7 +99,9 @@ impl ConfiguredModels {
 
 /// Scheme, host and port of the profile's address: user and path may hold secrets.
 fn address(profile: &Profile) -> String {
-    let Some((scheme, rest)) = profile.base_url.split_once("://") else { return String::new() };
+    let Some((scheme, rest)) = profile.base_url.split_once("://") else {
+        return String::new();
+    };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     format!("{scheme}://{host}")
@@ -102,10 +114,15 @@ mod tests {
     #[test]
     fn an_address_shows_neither_user_nor_path() -> anyhow::Result<()> {
         let shown = |base_url: &str| {
-            let profile = toml::from_str(&format!("wire = 'openai-chat'\nauth = 'none'\nmodel = 'm'\nbase_url = '{base_url}'"));
+            let profile = toml::from_str(&format!(
+                "wire = 'openai-chat'\nauth = 'none'\nmodel = 'm'\nbase_url = '{base_url}'"
+            ));
             profile.map(|profile| address(&profile))
         };
-        assert_eq!(shown("https://me:secret@box.example:8443/v1/secret?key=secret")?, "https://box.example:8443");
+        assert_eq!(
+            shown("https://me:secret@box.example:8443/v1/secret?key=secret")?,
+            "https://box.example:8443"
+        );
         assert_eq!(shown("http://127.0.0.1:8080")?, "http://127.0.0.1:8080");
         Ok(())
     }

@@ -17,7 +17,9 @@ pub(super) struct Listener {
 pub(super) fn all() -> Vec<Listener> {
     let files = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
-    texts.flat_map(|text| text.lines().skip(1).filter_map(parse).collect::<Vec<_>>()).collect()
+    texts
+        .flat_map(|text| text.lines().skip(1).filter_map(parse).collect::<Vec<_>>())
+        .collect()
 }
 
 /// A line: `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 12345 …`.
@@ -27,7 +29,11 @@ fn parse(line: &str) -> Option<Listener> {
     let uid = fields.nth(3)?.parse().ok()?;
     let (address, port) = local.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    (state == LISTENING).then_some(Listener { address: ip(address)?, port, uid })
+    (state == LISTENING).then_some(Listener {
+        address: ip(address)?,
+        port,
+        uid,
+    })
 }
 
 /// Each group of four bytes is a number in the machine's own order.
@@ -83,8 +89,18 @@ mod tests {
     #[test]
     fn listening_sockets_are_read_with_their_owner() {
         let listeners: Vec<Listener> = TABLE.lines().filter_map(parse).collect();
-        let one = |address: &str, port, uid| Some(Listener { address: address.parse().ok()?, port, uid });
-        let expected = [one("127.0.0.1", 8080, 1000), one("0.0.0.0", 11434, 0), one("::1", 1234, 1001)];
+        let one = |address: &str, port, uid| {
+            Some(Listener {
+                address: address.parse().ok()?,
+                port,
+                uid,
+            })
+        };
+        let expected = [
+            one("127.0.0.1", 8080, 1000),
+            one("0.0.0.0", 11434, 0),
+            one("::1", 1234, 1001),
+        ];
         assert_eq!(listeners, expected.into_iter().flatten().collect::<Vec<_>>());
     }
 
@@ -95,10 +111,20 @@ mod tests {
         assert_eq!(served(&listeners, 8080, |uid| uid == 1000), Some((home, 1000)));
         assert_eq!(served(&listeners, 8080, |uid| uid == 0), None);
         assert_eq!(served(&listeners, 11434, |uid| uid == 0), Some((home, 0)));
-        assert_eq!(served(&listeners, 1234, |_| true), Some((IpAddr::V6(Ipv6Addr::LOCALHOST), 1001)));
+        assert_eq!(
+            served(&listeners, 1234, |_| true),
+            Some((IpAddr::V6(Ipv6Addr::LOCALHOST), 1001))
+        );
         assert_eq!(served(&listeners, 9999, |_| true), None);
-        let foreign = Listener { address: home, port: 8080, uid: 7 };
-        assert_eq!(served(&[listeners.clone(), vec![foreign]].concat(), 8080, |uid| uid == 1000), None);
+        let foreign = Listener {
+            address: home,
+            port: 8080,
+            uid: 7,
+        };
+        assert_eq!(
+            served(&[listeners.clone(), vec![foreign]].concat(), 8080, |uid| uid == 1000),
+            None
+        );
     }
 
     #[test]
@@ -106,7 +132,10 @@ mod tests {
         let socket = std::net::TcpListener::bind("127.0.0.1:0")?;
         let own = rustix::process::getuid().as_raw();
         let found = served(&all(), socket.local_addr()?.port(), |uid| uid == own);
-        assert!(found.is_some() || !cfg!(target_os = "linux"), "the listener is not in /proc/net/tcp");
+        assert!(
+            found.is_some() || !cfg!(target_os = "linux"),
+            "the listener is not in /proc/net/tcp"
+        );
         Ok(())
     }
 }

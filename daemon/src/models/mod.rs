@@ -35,26 +35,38 @@ impl ConfiguredModels {
     /// `run` runs the key commands of `config`; `redactor` learns every key.
     pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
         let keys = Keys::new(&config, run, redactor);
-        Self { config, keys, http: Http::default(), back_offs: BackOffs::default(), neighbours: Neighbours::default() }
+        Self {
+            config,
+            keys,
+            http: Http::default(),
+            back_offs: BackOffs::default(),
+            neighbours: Neighbours::default(),
+        }
     }
 
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
         let chosen = choose(&self.config, &self.keys, profile);
         match self.neighbours.found().filter(|_| self.nothing_else()) {
             Some(local) if profile.is_none() => Ok(local),
-            Some(local) if chosen.is_err() && profile == Some(&local.profile.name) => Ok(Choice { notice: None, ..local }),
+            Some(local) if chosen.is_err() && profile == Some(&local.profile.name) => {
+                Ok(Choice { notice: None, ..local })
+            }
             _ => chosen,
         }
     }
 
     /// Whether nothing is configured and no key is there, so that the demo model would answer.
     fn nothing_else(&self) -> bool {
-        self.config.models.is_empty() && choose(&self.config, &self.keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
+        self.config.models.is_empty()
+            && choose(&self.config, &self.keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
     }
 }
 
 fn refused(error: &AuthError) -> ModelError {
-    ModelError { hint: Some(error.hint()), ..ModelError::new(Class::Authentication, error.to_string()) }
+    ModelError {
+        hint: Some(error.hint()),
+        ..ModelError::new(Class::Authentication, error.to_string())
+    }
 }
 
 #[async_trait]
@@ -97,7 +109,10 @@ fn cost(prices: Prices, usage: Usage) -> f64 {
         (usage.cache_write, prices.cache_write.unwrap_or(prices.input)),
         (usage.output, prices.output),
     ];
-    parts.iter().map(|(tokens, price)| *tokens as f64 * price * PER_MILLION).sum()
+    parts
+        .iter()
+        .map(|(tokens, price)| *tokens as f64 * price * PER_MILLION)
+        .sum()
 }
 
 #[async_trait]
@@ -107,7 +122,10 @@ impl KeyDesk for ConfiguredModels {
     }
 
     fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), protocol::RpcError> {
-        let keys = keys.into_iter().map(|(name, value)| (name, SecretString::from(value))).collect();
+        let keys = keys
+            .into_iter()
+            .map(|(name, value)| (name, SecretString::from(value)))
+            .collect();
         self.keys.offer(keys).map_err(|error| {
             protocol::RpcError::new(protocol::ErrorKind::InvalidParams, error.to_string()).hint(error.hint())
         })
@@ -128,7 +146,9 @@ impl KeyDesk for ConfiguredModels {
     }
 
     fn warm(&self, profile: Option<&str>) {
-        let Ok(Choice { profile, .. }) = self.choice(profile) else { return };
+        let Ok(Choice { profile, .. }) = self.choice(profile) else {
+            return;
+        };
         let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
         if profile.wire != Wire::Demo && !lacks {
             let http = self.http.clone();
@@ -149,10 +169,29 @@ mod tests {
 
     #[test]
     fn each_token_is_paid_once_and_at_its_own_price() {
-        let usage = Usage { input: 1_000_000, output: 100_000, cached: 600_000, cache_write: 300_000, reasoning: 50_000 };
-        let prices = Prices { input: 2.0, output: 10.0, cached: Some(0.2), cache_write: Some(2.5) };
+        let usage = Usage {
+            input: 1_000_000,
+            output: 100_000,
+            cached: 600_000,
+            cache_write: 300_000,
+            reasoning: 50_000,
+        };
+        let prices = Prices {
+            input: 2.0,
+            output: 10.0,
+            cached: Some(0.2),
+            cache_write: Some(2.5),
+        };
         assert!((cost(prices, usage) - (0.2 + 0.12 + 0.75 + 1.0)).abs() < 1e-9);
-        let plain = Prices { input: 2.0, output: 10.0, cached: None, cache_write: None };
-        assert!((cost(plain, usage) - 3.0).abs() < 1e-9, "a cache without a price of its own is no present");
+        let plain = Prices {
+            input: 2.0,
+            output: 10.0,
+            cached: None,
+            cache_write: None,
+        };
+        assert!(
+            (cost(plain, usage) - 3.0).abs() < 1e-9,
+            "a cache without a price of its own is no present"
+        );
     }
 }

@@ -35,10 +35,26 @@ struct Kind {
 
 /// The preferred one first.
 const KINDS: [Kind; 4] = [
-    Kind { name: "ollama", port: 11434, loaded: Some("/api/ps") },
-    Kind { name: "llama.cpp", port: 8080, loaded: None },
-    Kind { name: "lm-studio", port: 1234, loaded: Some("/api/v0/models") },
-    Kind { name: "vllm", port: 8000, loaded: None },
+    Kind {
+        name: "ollama",
+        port: 11434,
+        loaded: Some("/api/ps"),
+    },
+    Kind {
+        name: "llama.cpp",
+        port: 8080,
+        loaded: None,
+    },
+    Kind {
+        name: "lm-studio",
+        port: 1234,
+        loaded: Some("/api/v0/models"),
+    },
+    Kind {
+        name: "vllm",
+        port: 8000,
+        loaded: None,
+    },
 ];
 
 /// What was found on this machine.
@@ -60,7 +76,9 @@ struct Seen {
 impl Neighbours {
     /// The model found last.
     pub(super) fn found(&self) -> Option<Choice> {
-        self.seen().as_ref().and_then(|seen| seen.choice.as_ref().map(|(choice, _)| choice.clone()))
+        self.seen()
+            .as_ref()
+            .and_then(|seen| seen.choice.as_ref().map(|(choice, _)| choice.clone()))
     }
 
     /// Looks again, unless somebody just has.
@@ -73,7 +91,10 @@ impl Neighbours {
         let found = look(&KINDS, before.as_ref().map(|(choice, _)| choice), http).await;
         let now = Instant::now();
         let kept = before.filter(|(_, answered)| answered.elapsed() < KEPT);
-        *self.seen() = Some(Seen { at: now, choice: found.map(|choice| (choice, now)).or(kept) });
+        *self.seen() = Some(Seen {
+            at: now,
+            choice: found.map(|choice| (choice, now)).or(kept),
+        });
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
@@ -91,8 +112,12 @@ fn trusted(uid: u32) -> bool {
 /// models by themselves.
 async fn look(kinds: &[Kind], before: Option<&Choice>, http: &Http) -> Option<Choice> {
     let listeners = all();
-    let here = kinds.iter().filter_map(|kind| Some((*kind, served(&listeners, kind.port, trusted)?)));
-    let asked: Vec<_> = here.map(|(kind, (address, uid))| ask(kind, SocketAddr::new(address, kind.port), uid, before, http)).collect();
+    let here = kinds
+        .iter()
+        .filter_map(|kind| Some((*kind, served(&listeners, kind.port, trusted)?)));
+    let asked: Vec<_> = here
+        .map(|(kind, (address, uid))| ask(kind, SocketAddr::new(address, kind.port), uid, before, http))
+        .collect();
     if asked.is_empty() {
         return None;
     }
@@ -124,13 +149,28 @@ async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Choice>,
         served(&all(), address.port(), trusted)?;
         return Some(before.clone());
     }
-    let model = loaded.into_iter().flatten().chain(available).find(|model| is_chat(&model.id))?;
+    let model = loaded
+        .into_iter()
+        .flatten()
+        .chain(available)
+        .find(|model| is_chat(&model.id))?;
     // The port may have changed hands while it was asked.
     served(&all(), address.port(), trusted)?;
     let Listed { id, context_tokens, .. } = model;
-    let notice = format!("using {} at {host}:{} with the model {id} (local server of {}; no key is set)", kind.name, address.port(), owner(uid));
-    let profile = Profile { context_tokens, ..profile(kind.name, &format!("{base}/v1"), &id) };
-    Some(Choice { profile, notice: Some(notice) })
+    let notice = format!(
+        "using {} at {host}:{} with the model {id} (local server of {}; no key is set)",
+        kind.name,
+        address.port(),
+        owner(uid)
+    );
+    let profile = Profile {
+        context_tokens,
+        ..profile(kind.name, &format!("{base}/v1"), &id)
+    };
+    Some(Choice {
+        profile,
+        notice: Some(notice),
+    })
 }
 
 /// Embedding models are listed too and cannot answer.
@@ -190,7 +230,9 @@ mod tests {
                     let answer = answers.iter().find(|(known, _)| *known == path);
                     let (status, body) = answer.map_or(("404 Not Found", "{}"), |(_, body)| ("200 OK", *body));
                     let length = body.len();
-                    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+                    );
                     let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
                 });
             }
@@ -217,16 +259,25 @@ mod tests {
             return Ok(());
         }
         let port = serve(&[
-            ("/v1/models", r#"{"data":[{"id":"nomic-embed-text"},{"id":"qwen3"},{"id":"llama3"}]}"#),
+            (
+                "/v1/models",
+                r#"{"data":[{"id":"nomic-embed-text"},{"id":"qwen3"},{"id":"llama3"}]}"#,
+            ),
             ("/api/ps", r#"{"models":[{"name":"llama3","context_length":8192}]}"#),
         ])
         .await?;
         let choice = look(&[kind("ollama", port, Some("/api/ps"))], None, &Http::default()).await;
         let choice = choice.ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
-        assert_eq!((choice.profile.model.as_str(), choice.profile.context_tokens), ("llama3", Some(8192)));
+        assert_eq!(
+            (choice.profile.model.as_str(), choice.profile.context_tokens),
+            ("llama3", Some(8192))
+        );
         assert_eq!(choice.profile.base_url, format!("http://127.0.0.1:{port}/v1"));
         let notice = choice.notice.unwrap_or_default();
-        assert!(notice.contains(&format!("ollama at 127.0.0.1:{port}")) && notice.contains("llama3"), "{notice}");
+        assert!(
+            notice.contains(&format!("ollama at 127.0.0.1:{port}")) && notice.contains("llama3"),
+            "{notice}"
+        );
         Ok(())
     }
 
@@ -240,7 +291,11 @@ mod tests {
         let mut before = choice.clone().ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
         before.profile.model = "text-embed".to_owned();
         let again = look(&[kind("vllm", port, None)], Some(&before), &Http::default()).await;
-        assert_eq!(again.map(|choice| choice.profile.model), Some("text-embed".to_owned()), "a choice stays while it can");
+        assert_eq!(
+            again.map(|choice| choice.profile.model),
+            Some("text-embed".to_owned()),
+            "a choice stays while it can"
+        );
         assert_eq!(choice.map(|choice| choice.profile.model), Some("qwen3".to_owned()));
         Ok(())
     }
@@ -253,13 +308,21 @@ mod tests {
         let (silent, other) = (serve(&[]).await?, serve(&[("/", "{}")]).await?);
         let third = serve(&[("/v1/models", r#"{"data":[{"id":"m"}]}"#)]).await?;
         let http = Http::default();
-        let kinds = [kind("a", silent, Some("/api/ps")), kind("b", other, None), kind("c", third, None)];
+        let kinds = [
+            kind("a", silent, Some("/api/ps")),
+            kind("b", other, None),
+            kind("c", third, None),
+        ];
         // The client is built before, as it reads the system's certificates.
         let _ = look(&[kind("c", third, None)], None, &http).await;
         let begun = Instant::now();
         let choice = look(&kinds, None, &http).await;
         assert_eq!(choice.map(|choice| choice.profile.name), Some("c".to_owned()));
-        assert!(begun.elapsed() < 10 * LIMIT, "all are asked at once: {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < 10 * LIMIT,
+            "all are asked at once: {:?}",
+            begun.elapsed()
+        );
         Ok(())
     }
 

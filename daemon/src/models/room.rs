@@ -25,14 +25,18 @@ pub(crate) struct Known {
 /// What is known about the model of `profile`.
 pub(crate) fn known(catalog: &Catalog, profile: &Profile) -> Known {
     let rule = catalog.rule(&profile.model);
-    let said = profile.context_tokens.or_else(|| rule.and_then(|rule| rule.context_tokens));
+    let said = profile
+        .context_tokens
+        .or_else(|| rule.and_then(|rule| rule.context_tokens));
     let window = said.unwrap_or(UNKNOWN_WINDOW);
     let longest = rule.and_then(|rule| rule.max_output_tokens).unwrap_or(u32::MAX);
     let max_output_tokens = match profile.max_output_tokens {
         DEFAULT_MAX_OUTPUT_TOKENS => DEFAULT_MAX_OUTPUT_TOKENS.min(longest),
         chosen => chosen,
     };
-    let left = window.saturating_sub(u64::from(max_output_tokens)).max(window / LEAST_PART);
+    let left = window
+        .saturating_sub(u64::from(max_output_tokens))
+        .max(window / LEAST_PART);
     let charged = rule.filter(|_| !on_this_machine(&profile.base_url));
     Known {
         window,
@@ -67,14 +71,19 @@ mod tests {
     use super::*;
 
     fn profile(model: &str, more: &str) -> anyhow::Result<Profile> {
-        Ok(toml::from_str(&format!("wire = 'openai-chat'\nauth = 'none'\nmodel = '{model}'\n{more}"))?)
+        Ok(toml::from_str(&format!(
+            "wire = 'openai-chat'\nauth = 'none'\nmodel = '{model}'\n{more}"
+        ))?)
     }
 
     #[test]
     fn the_profile_is_believed_first_then_the_catalog() -> anyhow::Result<()> {
         let catalog = Catalog::shipped();
         let plain = known(&catalog, &profile("gpt-4o-2024-11-20", "")?);
-        assert_eq!((plain.window, plain.sure, plain.budget), (128_000, true, 128_000 - 16_384));
+        assert_eq!(
+            (plain.window, plain.sure, plain.budget),
+            (128_000, true, 128_000 - 16_384)
+        );
         assert_eq!(plain.prices.map(|prices| prices.input), Some(2.5));
         let own = "context_tokens = 1000\ncontext_budget_tokens = 900\nmax_output_tokens = 50\nprices = { input = 9 }";
         let own = known(&catalog, &profile("gpt-4o", own)?);
@@ -87,7 +96,10 @@ mod tests {
     fn a_reply_is_no_longer_than_the_model_can_answer_unless_the_profile_says_so() -> anyhow::Result<()> {
         let catalog = Catalog::shipped();
         assert_eq!(known(&catalog, &profile("deepseek-chat", "")?).max_output_tokens, 8_192);
-        assert_eq!(known(&catalog, &profile("deepseek-chat", "max_output_tokens = 9000")?).max_output_tokens, 9_000);
+        assert_eq!(
+            known(&catalog, &profile("deepseek-chat", "max_output_tokens = 9000")?).max_output_tokens,
+            9_000
+        );
         Ok(())
     }
 
@@ -98,7 +110,10 @@ mod tests {
         let guessed = known(&Catalog::shipped(), &unknown);
         assert_eq!((guessed.window, guessed.sure, guessed.budget), (32_768, false, 16_384));
         let told = doubt(&unknown, &guessed).unwrap_or_default();
-        assert!(told.contains("32768") && told.contains("context_tokens") && told.contains("[models.mine]"), "{told}");
+        assert!(
+            told.contains("32768") && told.contains("context_tokens") && told.contains("[models.mine]"),
+            "{told}"
+        );
         let sure = known(&Catalog::shipped(), &profile("gpt-4o", "")?);
         assert_eq!(doubt(&unknown, &sure), None);
         Ok(())
@@ -106,10 +121,25 @@ mod tests {
 
     #[test]
     fn a_server_on_this_machine_costs_nothing_and_a_small_window_still_has_room() -> anyhow::Result<()> {
-        for host in ["http://localhost:1234/v1", "http://127.0.0.1:8080/v1", "http://[::1]:8000/v1"] {
-            assert_eq!(known(&Catalog::shipped(), &profile("gpt-4o", &format!("base_url = '{host}'"))?).prices, None, "{host}");
+        for host in [
+            "http://localhost:1234/v1",
+            "http://127.0.0.1:8080/v1",
+            "http://[::1]:8000/v1",
+        ] {
+            assert_eq!(
+                known(
+                    &Catalog::shipped(),
+                    &profile("gpt-4o", &format!("base_url = '{host}'"))?
+                )
+                .prices,
+                None,
+                "{host}"
+            );
         }
-        assert_eq!(known(&Catalog::shipped(), &profile("m", "context_tokens = 4000")?).budget, 1_000);
+        assert_eq!(
+            known(&Catalog::shipped(), &profile("m", "context_tokens = 4000")?).budget,
+            1_000
+        );
         Ok(())
     }
 }

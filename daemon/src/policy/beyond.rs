@@ -32,7 +32,12 @@ fn sensitive(facts: &Facts) -> impl Iterator<Item = &PathFact> {
 }
 
 fn command_goes_beyond(before: &Analysis, after: &Analysis) -> bool {
-    let known = |part: &Part| before.parts.iter().any(|known| heads(known) == heads(part) && covers_extras(known, part));
+    let known = |part: &Part| {
+        before
+            .parts
+            .iter()
+            .any(|known| heads(known) == heads(part) && covers_extras(known, part))
+    };
     after.unseen.is_some()
         || after.asks.iter().any(|reason| !before.asks.contains(reason))
         || after.parts.iter().any(|part| !part.is_harmless() && !known(part))
@@ -60,7 +65,12 @@ mod tests {
             roots: vec!["/p".into()],
             ..CommandFact::default()
         };
-        Facts { tool: "bash".to_owned(), writes: true, command: Some(command), ..Facts::default() }
+        Facts {
+            tool: "bash".to_owned(),
+            writes: true,
+            command: Some(command),
+            ..Facts::default()
+        }
     }
 
     fn file(name: &str, inside: Inside) -> Facts {
@@ -72,7 +82,12 @@ mod tests {
             secret: name.contains(".env"),
             protected: false,
         };
-        Facts { tool: "write_file".to_owned(), writes: true, paths: vec![path], ..Facts::default() }
+        Facts {
+            tool: "write_file".to_owned(),
+            writes: true,
+            paths: vec![path],
+            ..Facts::default()
+        }
     }
 
     #[test]
@@ -89,7 +104,11 @@ mod tests {
             ("touch a", "X=1 touch a", true),
             ("touch a", "$(touch a) \"", true),
         ] {
-            assert_eq!(goes_beyond(&command(before), &command(after)), beyond, "{before} -> {after}");
+            assert_eq!(
+                goes_beyond(&command(before), &command(after)),
+                beyond,
+                "{before} -> {after}"
+            );
         }
     }
 
@@ -99,6 +118,9 @@ mod tests {
         assert!(!goes_beyond(&inside, &file("/p/b", Inside::Inside)));
         assert!(goes_beyond(&inside, &file("/etc/a", Inside::Outside)));
         assert!(goes_beyond(&inside, &file("/p/.env", Inside::Inside)));
-        assert!(!goes_beyond(&file("/etc/a", Inside::Outside), &file("/etc/a", Inside::Outside)));
+        assert!(!goes_beyond(
+            &file("/etc/a", Inside::Outside),
+            &file("/etc/a", Inside::Outside)
+        ));
     }
 }

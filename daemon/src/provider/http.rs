@@ -213,11 +213,18 @@ impl Endpoint {
             }
             let mut body = Vec::new();
             loop {
-                let chunk = timeout_at(deadline, response.chunk()).await.map_err(|_| self.silent(limit))?;
-                let Some(chunk) = chunk.map_err(cut)? else { return Ok(body) };
+                let chunk = timeout_at(deadline, response.chunk())
+                    .await
+                    .map_err(|_| self.silent(limit))?;
+                let Some(chunk) = chunk.map_err(cut)? else {
+                    return Ok(body);
+                };
                 body.extend_from_slice(&chunk);
                 if body.len() > bytes_limit {
-                    return Err(ModelError::new(Class::ReplyTooLarge, format!("the answer is longer than {bytes_limit} bytes")));
+                    return Err(ModelError::new(
+                        Class::ReplyTooLarge,
+                        format!("the answer is longer than {bytes_limit} bytes"),
+                    ));
                 }
             }
         };

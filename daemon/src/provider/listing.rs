@@ -67,7 +67,9 @@ async fn document(
     path: &str,
     limit: Duration,
 ) -> Result<Value, ModelError> {
-    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+    let (path, query) = path
+        .split_once('?')
+        .map_or((path, None), |(path, query)| (path, Some(query)));
     let endpoint = Endpoint::new(profile, key, http, path)?;
     let (key_header, headers): (_, &[_]) = match profile.wire {
         Wire::AnthropicMessages => (KeyHeader::XApiKey, &[VERSION]),
@@ -88,7 +90,14 @@ fn listed(model: &Value) -> Option<Listed> {
     // Gemini's list names its models by a path that its own requests do not need.
     let id = text("id").or_else(|| text("model")).or_else(|| text("name"))?;
     let id = id.strip_prefix("models/").unwrap_or(id);
-    let windows = ["/loaded_context_length", "/context_length", "/max_model_len", "/context_window", "/meta/n_ctx", "/max_context_length"];
+    let windows = [
+        "/loaded_context_length",
+        "/context_length",
+        "/max_model_len",
+        "/context_window",
+        "/meta/n_ctx",
+        "/max_context_length",
+    ];
     let window = windows.iter().find_map(|place| model.pointer(place)?.as_u64());
     Some(Listed {
         id: id.to_owned(),
@@ -116,8 +125,14 @@ mod tests {
 
     #[test]
     fn lists_of_every_form_are_read() {
-        assert_eq!(ids(&json!({"object": "list", "data": [{"id": "gpt-5"}, {"id": ""}, 7, {"id": "models/gemini"}]})), ["gpt-5", "gemini"]);
-        assert_eq!(ids(&json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b", "context_length": 4096}]})), ["qwen3:8b"]);
+        assert_eq!(
+            ids(&json!({"object": "list", "data": [{"id": "gpt-5"}, {"id": ""}, 7, {"id": "models/gemini"}]})),
+            ["gpt-5", "gemini"]
+        );
+        assert_eq!(
+            ids(&json!({"models": [{"name": "qwen3:8b", "model": "qwen3:8b", "context_length": 4096}]})),
+            ["qwen3:8b"]
+        );
         for strange in [json!(null), json!([]), json!({"data": {}}), json!({"error": "no"})] {
             assert!(ids(&strange).is_empty(), "{strange}");
         }
@@ -127,14 +142,22 @@ mod tests {
     fn the_window_is_the_one_this_server_runs_the_model_with() {
         let window = |model: Value| listed(&model).and_then(|model| model.context_tokens);
         assert_eq!(window(json!({"id": "m", "max_model_len": 8192})), Some(8192));
-        assert_eq!(window(json!({"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131_072}})), Some(4096));
-        assert_eq!(window(json!({"id": "m", "max_context_length": 131_072, "loaded_context_length": 2048})), Some(2048));
+        assert_eq!(
+            window(json!({"id": "m", "meta": {"n_ctx": 4096, "n_ctx_train": 131_072}})),
+            Some(4096)
+        );
+        assert_eq!(
+            window(json!({"id": "m", "max_context_length": 131_072, "loaded_context_length": 2048})),
+            Some(2048)
+        );
         assert_eq!(window(json!({"id": "m", "meta": {"n_ctx_train": 131_072}})), None);
     }
 
     #[test]
     fn a_list_is_bounded() {
-        let many: Vec<Value> = (0..2 * MODELS).map(|number| json!({"id": format!("m{number}")})).collect();
+        let many: Vec<Value> = (0..2 * MODELS)
+            .map(|number| json!({"id": format!("m{number}")}))
+            .collect();
         assert_eq!(read(&json!({ "data": many })).len(), MODELS);
     }
 }

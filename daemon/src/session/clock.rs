@@ -15,12 +15,16 @@ pub(crate) struct SessionClock {
 impl SessionClock {
     /// A clock that begins at `wall`, or at the log's last event where that is later.
     pub(crate) fn new(wall: Time, last_event: Time) -> Self {
-        Self { anchor: wall.max(last_event), since: Instant::now() }
+        Self {
+            anchor: wall.max(last_event),
+            since: Instant::now(),
+        }
     }
 
     /// The time now.
     pub(crate) fn now(&self) -> Time {
-        self.anchor.plus_ms(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX))
+        self.anchor
+            .plus_ms(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     /// When this clock shows `at`.

@@ -25,10 +25,16 @@ pub(crate) fn append(
     for (row, draft) in drafts.iter().enumerate() {
         match &draft.event {
             Event::ApprovalRequested(request) => {
-                approvals.push(ApprovalChange::Requested { id: request.approval.0.clone(), row });
+                approvals.push(ApprovalChange::Requested {
+                    id: request.approval.0.clone(),
+                    row,
+                });
             }
             Event::ApprovalResolved(resolved) => {
-                approvals.push(ApprovalChange::Resolved { id: resolved.approval.0.clone(), row });
+                approvals.push(ApprovalChange::Resolved {
+                    id: resolved.approval.0.clone(),
+                    row,
+                });
             }
             _ => {}
         }
@@ -39,17 +45,32 @@ pub(crate) fn append(
             private: draft.private.as_ref().map(serde_json::to_vec).transpose()?,
         });
     }
-    Ok(Append { session: key, expected_seq: state.seq.next().0, rows, columns: columns(state, after)?, approvals })
+    Ok(Append {
+        session: key,
+        expected_seq: state.seq.next().0,
+        rows,
+        columns: columns(state, after)?,
+        approvals,
+    })
 }
 
 fn columns(state: &State, after: &State) -> serde_json::Result<Columns> {
     let changed = |before: &Option<String>, now: &Option<String>| (before != now).then(|| now.clone()).flatten();
-    let turn_ended = state.turn.is_some() && after.turn.as_ref().map(|turn| &turn.id) != state.turn.as_ref().map(|turn| &turn.id);
+    let turn_ended =
+        state.turn.is_some() && after.turn.as_ref().map(|turn| &turn.id) != state.turn.as_ref().map(|turn| &turn.id);
     let saved = |after: &State| {
-        serde_json::to_vec(after).map(|bytes| SavedState { bytes, seq: after.seq.0, version: STATE_VERSION })
+        serde_json::to_vec(after).map(|bytes| SavedState {
+            bytes,
+            seq: after.seq.0,
+            version: STATE_VERSION,
+        })
     };
     Ok(Columns {
-        phase: Some(if after.turn.is_none() && !after.jobs.is_empty() { BACKGROUND } else { after.phase().as_str() }),
+        phase: Some(if after.turn.is_none() && !after.jobs.is_empty() {
+            BACKGROUND
+        } else {
+            after.phase().as_str()
+        }),
         queued: u32::try_from(after.queue.len() + after.steers.len()).ok(),
         name: changed(&state.name, &after.name),
         title: changed(&state.title, &after.title),
@@ -74,7 +95,13 @@ pub(crate) fn envelopes(append: Append, appended: Appended) -> Vec<Arc<Envelope>
     let envelope = |((row, seq), pos): ((NewRow, u64), u64)| {
         let data = RawValue::from_string(row.body).ok()?;
         let kind = row.kind.to_owned();
-        Some(Arc::new(Envelope { seq: Seq(seq), pos: Pos(pos), at: Time(row.at_ms), kind, data }))
+        Some(Arc::new(Envelope {
+            seq: Seq(seq),
+            pos: Pos(pos),
+            at: Time(row.at_ms),
+            kind,
+            data,
+        }))
     };
     numbered.filter_map(envelope).collect()
 }
@@ -82,5 +109,11 @@ pub(crate) fn envelopes(append: Append, appended: Appended) -> Vec<Arc<Envelope>
 /// A stored row as clients get it.
 pub(crate) fn envelope(row: crate::log::Row) -> Option<Envelope> {
     let data = RawValue::from_string(row.body).ok()?;
-    Some(Envelope { seq: Seq(row.seq), pos: Pos(row.pos), at: Time(row.at_ms), kind: row.kind, data })
+    Some(Envelope {
+        seq: Seq(row.seq),
+        pos: Pos(row.pos),
+        at: Time(row.at_ms),
+        kind: row.kind,
+        data,
+    })
 }

@@ -51,7 +51,10 @@ impl Details {
                 self.inputs.insert(accepted.input_id.clone(), waiting);
             }
             Event::ToolCompleted(completed) => {
-                let command = self.calls.get(&completed.call).and_then(|call| call.action.command.clone());
+                let command = self
+                    .calls
+                    .get(&completed.call)
+                    .and_then(|call| call.action.command.clone());
                 self.commands.extend(completed.job.clone().zip(command));
             }
             _ => {}
@@ -60,8 +63,10 @@ impl Details {
 
     /// Lets go of what is not open any more.
     pub(crate) fn prune(&mut self, state: &State) {
-        self.calls.retain(|id, _| state.turn.as_ref().is_some_and(|turn| turn.call(id).is_some()));
-        self.approvals.retain(|id, _| state.pending().any(|(pending, _)| pending.id == *id));
+        self.calls
+            .retain(|id, _| state.turn.as_ref().is_some_and(|turn| turn.call(id).is_some()));
+        self.approvals
+            .retain(|id, _| state.pending().any(|(pending, _)| pending.id == *id));
         self.inputs.retain(|id, _| state.waiting(id).is_some());
         self.commands.retain(|id, _| state.jobs.iter().any(|job| job.id == *id));
     }
@@ -69,8 +74,16 @@ impl Details {
     /// Reads back what `state` has open.
     pub(crate) async fn load(log: &EventLog, session: SessionKey, state: &State) -> Result<Self, LogError> {
         let mut details = Self::default();
-        let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.id.seq());
-        let edits = state.turn.iter().flat_map(|turn| &turn.calls).filter_map(|call| call.edited);
+        let calls = state
+            .turn
+            .iter()
+            .flat_map(|turn| &turn.calls)
+            .filter_map(|call| call.id.seq());
+        let edits = state
+            .turn
+            .iter()
+            .flat_map(|turn| &turn.calls)
+            .filter_map(|call| call.edited);
         let approvals = state.pending().map(|(pending, _)| pending.seq);
         let inputs = state.steers.iter().chain(&state.queue).map(|waiting| waiting.seq);
         let open: Vec<Seq> = calls.chain(edits).chain(approvals).chain(inputs).collect();
@@ -99,8 +112,14 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
         super::state::Stage::Calling { retry_at } => retry_at,
         _ => None,
     });
-    let approvals = state.pending().filter_map(|(pending, _)| details.approvals.get(&pending.id));
-    let waiting = state.steers.iter().map(|waiting| (waiting, true)).chain(state.queue.iter().map(|waiting| (waiting, false)));
+    let approvals = state
+        .pending()
+        .filter_map(|(pending, _)| details.approvals.get(&pending.id));
+    let waiting = state
+        .steers
+        .iter()
+        .map(|waiting| (waiting, true))
+        .chain(state.queue.iter().map(|waiting| (waiting, false)));
     Snapshot {
         session: session.clone(),
         head: state.seq,
@@ -109,7 +128,11 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
         cwd: state.cwd.clone(),
         root: state.root.clone(),
         settings: state.settings.clone(),
-        phase: if parked == Parked::Yes { Phase::Parked } else { state.phase() },
+        phase: if parked == Parked::Yes {
+            Phase::Parked
+        } else {
+            state.phase()
+        },
         turn: turn.map(|turn| TurnView {
             turn: turn.id.clone(),
             step: turn.step,
@@ -133,7 +156,9 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
                 })
             })
             .collect(),
-        approvals: approvals.map(|(request, at)| approval_view(session, state, request, *at)).collect(),
+        approvals: approvals
+            .map(|(request, at)| approval_view(session, state, request, *at))
+            .collect(),
         queue: waiting
             .filter_map(|(waiting, steer)| {
                 let input = details.inputs.get(&waiting.input_id)?;

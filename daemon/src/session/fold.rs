@@ -3,11 +3,13 @@
 
 use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
 use super::state::{
-    Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms, Turn, Waiting,
+    Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms,
+    Turn, Waiting,
 };
 use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
-    Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested, TurnOutcome, TurnStarted,
+    Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested,
+    TurnOutcome, TurnStarted,
 };
 use protocol::{CallId, InputId, Mode, Seq, Time};
 
@@ -41,7 +43,11 @@ impl State {
             Event::QueueResumed(_) => self.held = false,
             Event::TurnStarted(started) => self.start(at, started),
             Event::TurnInterruptRequested(request) => self.with_turn(|turn| {
-                turn.stage = Stage::Stopping { outcome: request.outcome, since: at, hard: request.hard };
+                turn.stage = Stage::Stopping {
+                    outcome: request.outcome,
+                    since: at,
+                    hard: request.hard,
+                };
             }),
             Event::TurnResumed(resumed) => self.with_turn(|turn| turn.lives = resumed.lives),
             Event::TurnCompleted(completed) => self.complete(completed.outcome),
@@ -58,7 +64,9 @@ impl State {
                 turn.failures += 1;
                 turn.failing_since.get_or_insert(at);
                 // Without another try the turn ends in the same transaction, and nothing is wanted any more.
-                turn.stage = failed.retry_at.map_or(Stage::Acting, |at| Stage::Calling { retry_at: Some(at) });
+                turn.stage = failed
+                    .retry_at
+                    .map_or(Stage::Acting, |at| Stage::Calling { retry_at: Some(at) });
                 turn.usage += failed.usage.unwrap_or_default();
             }),
             Event::StepCompleted(completed) => {
@@ -87,7 +95,10 @@ impl State {
                 });
             }
             Event::ApprovalRequested(request) => self.with_turn(|turn| {
-                let pending = Pending { id: request.approval.clone(), seq };
+                let pending = Pending {
+                    id: request.approval.clone(),
+                    seq,
+                };
                 match &request.call {
                     None => turn.go_on = Some(pending),
                     Some(id) => {
@@ -100,7 +111,11 @@ impl State {
             }),
             Event::ApprovalResolved(resolved) => {
                 let allows = resolved.decision.allows();
-                if let Some(grant) = resolved.grant.as_ref().and_then(|grant| serde_json::from_value(grant.clone()).ok()) {
+                if let Some(grant) = resolved
+                    .grant
+                    .as_ref()
+                    .and_then(|grant| serde_json::from_value(grant.clone()).ok())
+                {
                     self.grants.push(grant);
                     let over = self.grants.len().saturating_sub(MAX_GRANTS);
                     self.grants.drain(..over);
@@ -232,7 +247,11 @@ impl State {
             mode_until: started.mode_until,
             unattended: started.unattended,
             interactive: started.interactive,
-            clock: Clock { limit_ms: started.timeout_ms, spent_ms: 0, counted_to: at },
+            clock: Clock {
+                limit_ms: started.timeout_ms,
+                spent_ms: 0,
+                counted_to: at,
+            },
             inputs: Vec::new(),
             step: 0,
             attempt: 0,
@@ -264,7 +283,11 @@ impl State {
     fn finish_call(&mut self, completed: &ToolCompleted) {
         self.with_turn(|turn| turn.advance_call(&completed.call, Progress::Done));
         if let Some(id) = completed.job.clone() {
-            self.jobs.push(Job { id, call: completed.call.clone(), started_at: self.at });
+            self.jobs.push(Job {
+                id,
+                call: completed.call.clone(),
+                started_at: self.at,
+            });
         }
         for (path, hash) in &completed.files {
             if self.read_files.len() >= MAX_READ_FILES && !self.read_files.contains_key(path) {
@@ -278,9 +301,15 @@ impl State {
 impl Turn {
     /// Notes a call that was denied because nobody was there, or nobody was to be asked.
     fn note_denied(&mut self, id: &CallId, reason: &str) {
-        let Some(tool) = self.call(id).map(|call| call.tool.clone()) else { return };
+        let Some(tool) = self.call(id).map(|call| call.tool.clone()) else {
+            return;
+        };
         if self.denied.len() < MAX_DENIED {
-            self.denied.push(Denied { call: id.clone(), tool, reason: reason.to_owned() });
+            self.denied.push(Denied {
+                call: id.clone(),
+                tool,
+                reason: reason.to_owned(),
+            });
         }
     }
 

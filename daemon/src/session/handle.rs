@@ -67,12 +67,12 @@ pub(crate) struct Handle {
 pub(crate) struct Gone;
 
 impl Handle {
-    pub(crate) fn new(
-        mailbox: mpsc::Sender<Message>,
-        publisher: Publisher,
-        presence: Arc<Presence>,
-    ) -> Self {
-        Self { mailbox, publisher, presence }
+    pub(crate) fn new(mailbox: mpsc::Sender<Message>, publisher: Publisher, presence: Arc<Presence>) -> Self {
+        Self {
+            mailbox,
+            publisher,
+            presence,
+        }
     }
 
     /// Whether its actor takes requests.

@@ -5,7 +5,8 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem, ToolOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
+    ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -16,13 +17,24 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub(crate) enum Input {
     Send(Send),
-    Cancel { input_id: InputId, by: By },
-    ResumeQueue { by: By },
-    Interrupt { turn: Option<TurnId>, by: By },
+    Cancel {
+        input_id: InputId,
+        by: By,
+    },
+    ResumeQueue {
+        by: By,
+    },
+    Interrupt {
+        turn: Option<TurnId>,
+        by: By,
+    },
     Answer(Box<Answer>),
     Change(Box<protocol::event::SessionChanged>),
     /// A new environment for commands, only between turns.
-    Refresh { environment: BTreeMap<String, String>, by: By },
+    Refresh {
+        environment: BTreeMap<String, String>,
+        by: By,
+    },
     ModelReplied(Box<Replied>),
     ModelFailed(Box<Failed>),
     ToolEnded(Box<ToolEnd>),
@@ -212,5 +224,8 @@ pub(crate) struct Context<'a> {
 
 /// The allowance in a request, as the policy reads it.
 pub(crate) fn grant_of(request: &ApprovalRequested) -> Option<Grant> {
-    request.grant.as_ref().and_then(|grant| serde_json::from_value(grant.clone()).ok())
+    request
+        .grant
+        .as_ref()
+        .and_then(|grant| serde_json::from_value(grant.clone()).ok())
 }

@@ -59,24 +59,45 @@ pub(crate) async fn inspect_command(
 pub(crate) async fn inspect_edit(asked: &Asked, arguments: Value) -> Result<Edited, ArgumentError> {
     let inspected = asked.tool.inspect(&arguments, &asked.place).await?;
     // What was asked about may be gone by now; then nothing of it counts as shown.
-    let before = asked.tool.inspect(&asked.arguments, &asked.place).await.map(|before| before.facts);
+    let before = asked
+        .tool
+        .inspect(&asked.arguments, &asked.place)
+        .await
+        .map(|before| before.facts);
     let reach = match before {
         Ok(before) if !goes_beyond(&before, &inspected.facts) => Reach::Within,
         _ => Reach::Beyond,
     };
-    Ok(Edited { arguments, inspected: Inspected::recorded(inspected, &asked.redactor), reach })
+    Ok(Edited {
+        arguments,
+        inspected: Inspected::recorded(inspected, &asked.redactor),
+        reach,
+    })
 }
 
 impl Inspected {
     /// What a tool found, as it is recorded: without the keys that files hold.
     pub(crate) fn recorded(inspected: tool::Inspected, redactor: &Redactor) -> Self {
-        let tool::Action { command, diff, path, host, url } = inspected.action;
+        let tool::Action {
+            command,
+            diff,
+            path,
+            host,
+            url,
+        } = inspected.action;
         let diff = diff.map(|diff| redactor.clean(&diff).into_owned());
         // For a command the path is where it starts, which is told with the session already.
         let path = path.filter(|_| command.is_none());
         Self {
             facts: inspected.facts,
-            action: Action { command, parts: Vec::new(), diff, path, host, url },
+            action: Action {
+                command,
+                parts: Vec::new(),
+                diff,
+                path,
+                host,
+                url,
+            },
             digest: inspected.digest,
             writes: inspected.writes,
         }

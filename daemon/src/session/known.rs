@@ -17,7 +17,13 @@ pub(super) async fn known(
     state: &State,
     input_id: &InputId,
 ) -> Result<Option<(InputAccepted, Sent)>, RpcError> {
-    let Some(row) = log.find_input(session, &input_id.0).await.map_err(|error| storage(&error))? else { return Ok(None) };
+    let Some(row) = log
+        .find_input(session, &input_id.0)
+        .await
+        .map_err(|error| storage(&error))?
+    else {
+        return Ok(None);
+    };
     let Ok(Some(Event::InputAccepted(accepted))) = Event::parse(&row.kind, &row.body) else {
         return Err(fault("an accepted input cannot be read"));
     };
@@ -26,16 +32,26 @@ pub(super) async fn known(
         Disposition::Steered if state.steers.iter().any(|waiting| waiting.input_id == *input_id) => {
             state.turn.as_ref().map(|turn| turn.id.clone())
         }
-        Disposition::Started | Disposition::Steered | Disposition::Queued => {
-            delivered(log, session, row.seq, input_id).await.map_err(|error| storage(&error))?
-        }
+        Disposition::Started | Disposition::Steered | Disposition::Queued => delivered(log, session, row.seq, input_id)
+            .await
+            .map_err(|error| storage(&error))?,
     };
-    let sent = Sent { input_id: input_id.clone(), seq: Seq(row.seq), disposition: accepted.disposition, turn };
+    let sent = Sent {
+        input_id: input_id.clone(),
+        seq: Seq(row.seq),
+        disposition: accepted.disposition,
+        turn,
+    };
     Ok(Some((accepted, sent)))
 }
 
 /// The turn that the input became part of.
-async fn delivered(log: &EventLog, session: SessionKey, accepted: u64, input_id: &InputId) -> Result<Option<TurnId>, LogError> {
+async fn delivered(
+    log: &EventLog,
+    session: SessionKey,
+    accepted: u64,
+    input_id: &InputId,
+) -> Result<Option<TurnId>, LogError> {
     let mut after = accepted;
     loop {
         let rows = log.read(session, after, PAGE).await?;
@@ -43,7 +59,9 @@ async fn delivered(log: &EventLog, session: SessionKey, accepted: u64, input_id:
         after = last.seq;
         for row in &rows {
             match Event::parse(&row.kind, &row.body) {
-                Ok(Some(Event::InputDelivered(delivered))) if delivered.input_id == *input_id => return Ok(Some(delivered.turn)),
+                Ok(Some(Event::InputDelivered(delivered))) if delivered.input_id == *input_id => {
+                    return Ok(Some(delivered.turn));
+                }
                 _ => {}
             }
         }

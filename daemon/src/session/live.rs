@@ -98,7 +98,11 @@ pub(crate) struct Fragment {
 
 impl Feed {
     pub(crate) fn new(publisher: Publisher) -> Arc<Self> {
-        Arc::new(Self { streams: Mutex::new(Vec::new()), frozen: AtomicBool::new(false), publisher })
+        Arc::new(Self {
+            streams: Mutex::new(Vec::new()),
+            frozen: AtomicBool::new(false),
+            publisher,
+        })
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, Vec<OpenStream>> {
@@ -108,7 +112,15 @@ impl Feed {
     /// A further stream is open.
     pub(crate) fn open(&self, item: ItemId, index: usize, item_type: OpenType, stream: Stream, tool: Option<String>) {
         let text = String::new();
-        self.locked().push(OpenStream { item, index, item_type, stream, tool, text, dropped: 0 });
+        self.locked().push(OpenStream {
+            item,
+            index,
+            item_type,
+            stream,
+            tool,
+            text,
+            dropped: 0,
+        });
     }
 
     /// From now on nothing is shown any more.
@@ -147,7 +159,10 @@ impl Feed {
 
     /// The text shown so far, by place, for the pieces of a reply a model may be reminded of.
     pub(crate) fn shown(&self) -> Vec<(usize, OpenType, String)> {
-        self.locked().iter().map(|open| (open.index, open.item_type, open.text.clone())).collect()
+        self.locked()
+            .iter()
+            .map(|open| (open.index, open.item_type, open.text.clone()))
+            .collect()
     }
 }
 
@@ -163,9 +178,14 @@ impl OpenStream {
 
     /// Its last 64 KiB.
     pub(crate) fn last(&self) -> Fragment {
-        let from = self.text.ceil_char_boundary(self.text.len().saturating_sub(SNAPSHOT_TEXT_BYTES));
+        let from = self
+            .text
+            .ceil_char_boundary(self.text.len().saturating_sub(SNAPSHOT_TEXT_BYTES));
         let text = self.text.get(from..).unwrap_or_default().to_owned();
-        Fragment { offset: self.dropped + from as u64, text }
+        Fragment {
+            offset: self.dropped + from as u64,
+            text,
+        }
     }
 }
 
@@ -202,16 +222,26 @@ impl Presence {
         attached.clients.push((number, client, answers));
         drop(attached);
         self.changed.send_replace(());
-        Present { presence: Arc::clone(self), number }
+        Present {
+            presence: Arc::clone(self),
+            number,
+        }
     }
 
     pub(crate) fn clients(&self) -> Vec<ClientView> {
-        self.locked().clients.iter().map(|(_, client, _)| client.clone()).collect()
+        self.locked()
+            .clients
+            .iter()
+            .map(|(_, client, _)| client.clone())
+            .collect()
     }
 
     /// Whether somebody who can answer is there.
     pub(crate) fn can_answer(&self) -> bool {
-        self.locked().clients.iter().any(|(_, _, answers)| *answers == Answers::Yes)
+        self.locked()
+            .clients
+            .iter()
+            .any(|(_, _, answers)| *answers == Answers::Yes)
     }
 
     pub(crate) fn watch(&self) -> watch::Receiver<()> {
@@ -228,7 +258,10 @@ pub(crate) struct Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        self.presence.locked().clients.retain(|(number, _, _)| *number != self.number);
+        self.presence
+            .locked()
+            .clients
+            .retain(|(number, _, _)| *number != self.number);
         self.presence.changed.send_replace(());
     }
 }

@@ -5,18 +5,20 @@
 
 use super::decide::decide;
 use super::input::{
-    Answer, Context, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room, Send, ToolEnd,
+    Answer, Context, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room,
+    Send, ToolEnd,
 };
 use super::state::{Progress, State};
 use super::wanted::{Effect, ModelKey, deadline, wanted};
 use crate::policy::Facts;
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, Choice, Decision, Delivery, Event, InputOutcome, ItemStatus, ItemType, Manifest, ModelRef, Reason, Resolution,
-    SessionChanged, SessionCreated, ToolOutcome, TurnOutcome,
+    Action, Choice, Decision, Delivery, Event, InputOutcome, ItemStatus, ItemType, Manifest, ModelRef, Reason,
+    Resolution, SessionChanged, SessionCreated, ToolOutcome, TurnOutcome,
 };
 use protocol::{
-    By, CallId, Content, InputId, JobId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended, UnattendedPolicy,
+    By, CallId, Content, InputId, JobId, Limits, Mode, Seq, SessionId, Settings, Stop, Time, TurnId, Unattended,
+    UnattendedPolicy,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -46,7 +48,11 @@ impl Random {
     }
 
     fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
-        if of.is_empty() { None } else { of.get(self.below(of.len())) }
+        if of.is_empty() {
+            None
+        } else {
+            of.get(self.below(of.len()))
+        }
     }
 }
 
@@ -72,7 +78,11 @@ struct World {
 }
 
 fn by() -> By {
-    By::Client { client: "test".to_owned(), kind: "test".to_owned(), pid: Some(1) }
+    By::Client {
+        client: "test".to_owned(),
+        kind: "test".to_owned(),
+        pid: Some(1),
+    }
 }
 
 impl World {
@@ -89,9 +99,22 @@ impl World {
             inputs: 0,
             announce: "using one",
         };
-        let settings = Settings { limits: Limits { max_steps: 5 }, ..Settings::default() };
+        let settings = Settings {
+            limits: Limits { max_steps: 5 },
+            ..Settings::default()
+        };
         let (cwd, root) = ("/p".to_owned(), "/p".to_owned());
-        world.append(vec![SessionCreated { session: SessionId("s".into()), cwd, root, settings, name: None, by: by() }.into()]);
+        world.append(vec![
+            SessionCreated {
+                session: SessionId("s".into()),
+                cwd,
+                root,
+                settings,
+                name: None,
+                by: by(),
+            }
+            .into(),
+        ]);
         world
     }
 
@@ -111,12 +134,22 @@ impl World {
             count.set(count.get() + 1);
             format!("a{}", count.get())
         };
-        let context =
-            Context { at, new_id: &new_id, jitter: 0.5, retries: 2, rules: &[], builtin_allow: true, project_notice: None, shown, announce: Some(self.announce.to_owned()) };
+        let context = Context {
+            at,
+            new_id: &new_id,
+            jitter: 0.5,
+            retries: 2,
+            rules: &[],
+            builtin_allow: true,
+            project_notice: None,
+            shown,
+            announce: Some(self.announce.to_owned()),
+        };
         let drafts = decide(&self.state, &context, input.clone());
         count.set(self.log.len());
         let again = decide(&self.state, &context, input);
-        let kinds = |drafts: &[super::decide::Draft]| drafts.iter().map(|draft| draft.event.clone()).collect::<Vec<_>>();
+        let kinds =
+            |drafts: &[super::decide::Draft]| drafts.iter().map(|draft| draft.event.clone()).collect::<Vec<_>>();
         assert_eq!(kinds(&drafts), kinds(&again), "deciding is pure");
         kinds(&drafts)
     }
@@ -149,7 +182,11 @@ impl World {
         self.stale.extend(std::mem::take(&mut self.running));
         self.state = fold(&self.log);
         self.announce = self.random.pick(&["using one", "using one", "using two"]).unwrap();
-        let weather = if self.random.chance(50) { Weather::Storm } else { Weather::Calm };
+        let weather = if self.random.chance(50) {
+            Weather::Storm
+        } else {
+            Weather::Calm
+        };
         self.feed(Input::Restarted, weather);
     }
 
@@ -160,7 +197,11 @@ impl World {
         }
         let input_id = InputId(format!("i{}", self.inputs));
         // The actor answers a known input from the log, without deciding.
-        if self.log.iter().any(|event| matches!(event, Event::InputAccepted(accepted) if accepted.input_id == input_id)) {
+        if self
+            .log
+            .iter()
+            .any(|event| matches!(event, Event::InputAccepted(accepted) if accepted.input_id == input_id))
+        {
             return;
         }
         let deliveries = [Delivery::Auto, Delivery::Steer, Delivery::Queue, Delivery::Interrupt];
@@ -169,7 +210,8 @@ impl World {
             input_id,
             content: vec![Content::text("hello")],
             delivery: *self.random.pick(&deliveries).unwrap(),
-            mode: self.random.chance(10).then_some(Mode::None), mode_for_ms: None,
+            mode: self.random.chance(10).then_some(Mode::None),
+            mode_for_ms: None,
             unattended: self.random.pick(&policies).map(|policy| Unattended::new(*policy)),
             timeout_ms: self.random.chance(20).then_some(3_000),
             interactive: false,
@@ -180,13 +222,34 @@ impl World {
 
     fn model_ends(&mut self, key: ModelKey, weather: Weather) {
         if self.random.chance(20) {
-            let error = Reason { kind: "server".to_owned(), message: "no".to_owned(), hint: None };
-            let retry = if self.random.chance(70) { Retry::After(None) } else { Retry::Never };
-            return self.feed(Input::ModelFailed(Box::new(Failed { key, error, retry, usage: None })), weather);
+            let error = Reason {
+                kind: "server".to_owned(),
+                message: "no".to_owned(),
+                hint: None,
+            };
+            let retry = if self.random.chance(70) {
+                Retry::After(None)
+            } else {
+                Retry::Never
+            };
+            return self.feed(
+                Input::ModelFailed(Box::new(Failed {
+                    key,
+                    error,
+                    retry,
+                    usage: None,
+                })),
+                weather,
+            );
         }
         let mut pieces = Vec::new();
         if self.random.chance(90) {
-            let item = Item { item_type: ItemType::Text, text: "so".to_owned(), status: ItemStatus::Whole, private: None };
+            let item = Item {
+                item_type: ItemType::Text,
+                text: "so".to_owned(),
+                status: ItemStatus::Whole,
+                private: None,
+            };
             pieces.push(Piece::Item { index: 0, item });
         }
         let calls = *self.random.pick(&[0, 0, 1, 2, 3]).unwrap();
@@ -194,16 +257,37 @@ impl World {
             let call = Box::new(self.call());
             pieces.push(Piece::Call { index, call });
         }
-        let stop = if calls == 0 && self.random.chance(5) { Stop::PauseTurn } else { Stop::EndTurn };
+        let stop = if calls == 0 && self.random.chance(5) {
+            Stop::PauseTurn
+        } else {
+            Stop::EndTurn
+        };
         let (model, manifest) = (ModelRef::default(), Manifest::default());
-        let room = Room { budget: 100, request: self.random.below(120) as u64, ..Room::default() };
-        let replied = Replied { key, pieces, stop, model, usage: None, cost: None, manifest, room };
+        let room = Room {
+            budget: 100,
+            request: self.random.below(120) as u64,
+            ..Room::default()
+        };
+        let replied = Replied {
+            key,
+            pieces,
+            stop,
+            model,
+            usage: None,
+            cost: None,
+            manifest,
+            room,
+        };
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
 
     fn inspected(&mut self) -> Inspected {
         let writes = self.random.chance(50);
-        let (tool, inside) = if writes { ("write_file", "inside") } else { ("read_file", "inside") };
+        let (tool, inside) = if writes {
+            ("write_file", "inside")
+        } else {
+            ("read_file", "inside")
+        };
         let inside = if self.random.chance(40) { "outside" } else { inside };
         let access = if writes { "write" } else { "read" };
         let facts: Facts = serde_json::from_value(serde_json::json!({
@@ -211,7 +295,12 @@ impl World {
             "paths": [{"shown": "x", "resolved": "/p/x", "inside": inside, "access": access, "secret": false, "protected": false}],
         }))
         .unwrap();
-        Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes }
+        Inspected {
+            facts,
+            action: Action::default(),
+            digest: "d".to_owned(),
+            writes,
+        }
     }
 
     fn call(&mut self) -> RequestedCall {
@@ -221,7 +310,11 @@ impl World {
             provider_call_id: "p".to_owned(),
             arguments: serde_json::json!({}),
             private: None,
-            inspected: if self.random.chance(90) { Ok(inspected) } else { Err("bad arguments".to_owned()) },
+            inspected: if self.random.chance(90) {
+                Ok(inspected)
+            } else {
+                Err("bad arguments".to_owned())
+            },
         }
     }
 
@@ -274,18 +367,46 @@ impl World {
                 _ => None,
             })
             .collect();
-        let waiting: Vec<_> =
-            requests.iter().filter(|request| self.state.pending().any(|(pending, _)| pending.id == request.approval)).collect();
+        let waiting: Vec<_> = requests
+            .iter()
+            .filter(|request| self.state.pending().any(|(pending, _)| pending.id == request.approval))
+            .collect();
         let late = self.random.chance(10) || waiting.is_empty();
-        let request = if late { self.random.pick(&requests) } else { self.random.pick(&waiting).copied() };
+        let request = if late {
+            self.random.pick(&requests)
+        } else {
+            self.random.pick(&waiting).copied()
+        };
         let Some(request) = request.cloned() else { return };
-        let decision = *self.random.pick(&[Choice::Once, Choice::Session, Choice::Always, Choice::Deny]).unwrap();
-        let decision = if request.choices.contains(&decision) { decision } else { Choice::Once };
+        let decision = *self
+            .random
+            .pick(&[Choice::Once, Choice::Session, Choice::Always, Choice::Deny])
+            .unwrap();
+        let decision = if request.choices.contains(&decision) {
+            decision
+        } else {
+            Choice::Once
+        };
         let edited = (decision != Choice::Deny && self.random.chance(25)).then(|| {
-            let reach = if self.random.chance(50) { Reach::Within } else { Reach::Beyond };
-            Box::new(Edited { arguments: serde_json::json!({ "edited": true }), inspected: self.inspected(), reach })
+            let reach = if self.random.chance(50) {
+                Reach::Within
+            } else {
+                Reach::Beyond
+            };
+            Box::new(Edited {
+                arguments: serde_json::json!({ "edited": true }),
+                inspected: self.inspected(),
+                reach,
+            })
         });
-        let answer = Answer { approval: request.approval.clone(), decision, feedback: None, request, edited, by: by() };
+        let answer = Answer {
+            approval: request.approval.clone(),
+            decision,
+            feedback: None,
+            request,
+            edited,
+            by: by(),
+        };
         self.feed(Input::Answer(Box::new(answer)), weather);
     }
 
@@ -297,7 +418,10 @@ impl World {
     }
 
     fn change_mode(&mut self) {
-        let mode = self.random.pick(&[Mode::Ask, Mode::All, Mode::None, Mode::Edits]).copied();
+        let mode = self
+            .random
+            .pick(&[Mode::Ask, Mode::All, Mode::None, Mode::Edits])
+            .copied();
         let changed = SessionChanged {
             name: None,
             title: None,
@@ -321,7 +445,11 @@ impl World {
                 self.effect_ends(effect, storm);
             }
             50..66 => {
-                let effect = self.running.iter().find(|effect| matches!(effect, Effect::Tool(_))).cloned();
+                let effect = self
+                    .running
+                    .iter()
+                    .find(|effect| matches!(effect, Effect::Tool(_)))
+                    .cloned();
                 self.effect_ends(effect, storm);
             }
             66..78 => self.answer(storm),
@@ -420,7 +548,11 @@ impl Checked {
                 self.first_delivery = true;
             }
             Event::TurnCompleted(completed) => {
-                assert_eq!(self.turn.as_ref(), Some(&completed.turn), "the end of a turn that does not run");
+                assert_eq!(
+                    self.turn.as_ref(),
+                    Some(&completed.turn),
+                    "the end of a turn that does not run"
+                );
                 *self.turns.get_mut(&completed.turn).unwrap() += 1;
                 assert!(self.calls_closed(), "a turn ended with an open call");
                 let waits: Vec<_> = self.approvals.values().filter(|(_, resolved)| !resolved).collect();
@@ -428,13 +560,19 @@ impl Checked {
                 self.turn = None;
             }
             Event::InputAccepted(accepted) => {
-                assert_eq!(self.inputs.insert(accepted.input_id.clone(), 0), None, "an input accepted twice");
+                assert_eq!(
+                    self.inputs.insert(accepted.input_id.clone(), 0),
+                    None,
+                    "an input accepted twice"
+                );
                 if accepted.urgent {
                     self.urgent.insert(0, accepted.input_id.clone());
                 }
             }
             Event::InputDelivered(delivered) => {
-                if std::mem::take(&mut self.first_delivery) && let Some(urgent) = self.urgent.first() {
+                if std::mem::take(&mut self.first_delivery)
+                    && let Some(urgent) = self.urgent.first()
+                {
                     assert_eq!(*urgent, delivered.input_id, "an urgent input did not come next");
                 }
                 self.urgent.retain(|id| *id != delivered.input_id);
@@ -456,16 +594,28 @@ impl Checked {
                 assert_eq!(requested.call, CallId::at(seq));
                 let asks = requested.verdict.decision == Decision::Ask;
                 let allowed = requested.verdict.decision == Decision::Allow && requested.argument_error.is_none();
-                self.calls.insert(requested.call.clone(), Seen { asks, allowed, ..Seen::default() });
+                self.calls.insert(
+                    requested.call.clone(),
+                    Seen {
+                        asks,
+                        allowed,
+                        ..Seen::default()
+                    },
+                );
             }
             Event::ApprovalRequested(request) => {
                 if let Some(anew) = self.asks_anew.take() {
                     assert_eq!(request.call, Some(anew), "a changed call is asked about anew at once");
                 }
                 if let Some(call) = &request.call {
-                    assert!(self.calls.get(call).unwrap().asks, "asked for a call whose verdict was not to ask");
+                    assert!(
+                        self.calls.get(call).unwrap().asks,
+                        "asked for a call whose verdict was not to ask"
+                    );
                 }
-                let twice = self.approvals.insert(request.approval.0.clone(), (request.call.is_some(), false));
+                let twice = self
+                    .approvals
+                    .insert(request.approval.0.clone(), (request.call.is_some(), false));
                 assert_eq!(twice, None, "asked twice");
             }
             Event::ApprovalResolved(resolved) => {
@@ -485,14 +635,21 @@ impl Checked {
                 let call = self.calls.get_mut(&started.call).unwrap();
                 assert!(call.allowed, "a tool ran without an allowing verdict");
                 call.started += 1;
-                assert_eq!((call.started, call.completed), (1, 0), "a tool started twice, or after its result");
+                assert_eq!(
+                    (call.started, call.completed),
+                    (1, 0),
+                    "a tool started twice, or after its result"
+                );
             }
             Event::ToolCompleted(completed) => {
                 let call = self.calls.get_mut(&completed.call).unwrap();
                 call.completed += 1;
                 assert_eq!(call.completed, 1, "a call with two results");
                 let unstarted = [ToolOutcome::Denied, ToolOutcome::NotRun, ToolOutcome::Error];
-                assert!(call.started == 1 || unstarted.contains(&completed.outcome), "a result of a call that never began");
+                assert!(
+                    call.started == 1 || unstarted.contains(&completed.outcome),
+                    "a result of a call that never began"
+                );
                 if let Some(job) = &completed.job {
                     assert_eq!(self.jobs.insert(job.clone(), 0), None, "a job begun twice");
                 }
@@ -512,19 +669,41 @@ fn run(seed: u64) -> usize {
     for _ in 0..INPUTS {
         world.step();
         let state = &world.state;
-        let refused = state.turn.iter().flat_map(|turn| &turn.calls).any(|call| call.progress == Progress::Refused);
+        let refused = state
+            .turn
+            .iter()
+            .flat_map(|turn| &turn.calls)
+            .any(|call| call.progress == Progress::Refused);
         assert!(!refused, "a refused call outlived its decision");
-        assert!(state.turn.is_some() || state.held || state.queue.is_empty(), "an input waits in an idle session");
-        assert!(state.turn.is_some() || state.steers.is_empty(), "a steer waits in an idle session");
+        assert!(
+            state.turn.is_some() || state.held || state.queue.is_empty(),
+            "an input waits in an idle session"
+        );
+        assert!(
+            state.turn.is_some() || state.steers.is_empty(),
+            "a steer waits in an idle session"
+        );
         Checked::all(&world.log);
     }
     world.drain();
     let checked = Checked::all(&world.log);
     assert_eq!(checked.turn, None, "a turn without an end");
-    assert!(checked.turns.values().all(|ends| *ends == 1), "a turn without its one end");
-    assert!(checked.jobs.values().all(|ends| *ends == 1), "a job without its one end");
-    assert!(checked.inputs.values().all(|ends| *ends == 1), "an input without its one end");
-    assert!(checked.approvals.values().all(|(_, resolved)| *resolved), "an approval without an answer");
+    assert!(
+        checked.turns.values().all(|ends| *ends == 1),
+        "a turn without its one end"
+    );
+    assert!(
+        checked.jobs.values().all(|ends| *ends == 1),
+        "a job without its one end"
+    );
+    assert!(
+        checked.inputs.values().all(|ends| *ends == 1),
+        "an input without its one end"
+    );
+    assert!(
+        checked.approvals.values().all(|(_, resolved)| *resolved),
+        "an approval without an answer"
+    );
     assert!(world.started.values().all(|times| *times == 1), "a tool ran twice");
     every_prefix_wants_what_ran(&world.log);
     world.log.len()
@@ -546,7 +725,9 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
                     seq: Seq(seq),
                 }));
             }
-            Event::StepCompleted(_) | Event::TurnCompleted(_) => running.retain(|effect| !matches!(effect, Effect::Model(_))),
+            Event::StepCompleted(_) | Event::TurnCompleted(_) => {
+                running.retain(|effect| !matches!(effect, Effect::Model(_)))
+            }
             Event::StepFailed(_) => running.retain(|effect| matches!(effect, Effect::Job(_))),
             Event::ToolStarted(started) => {
                 running.insert(Effect::Tool(started.call.clone()));
@@ -570,13 +751,19 @@ fn every_prefix_wants_what_ran(log: &[Event]) {
 
 #[test]
 fn random_inputs_and_crashes_break_no_invariant() {
-    let seeds = std::env::var("AGENTD_MACHINE_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS);
+    let seeds = std::env::var("AGENTD_MACHINE_SEEDS")
+        .ok()
+        .and_then(|seeds| seeds.parse().ok())
+        .unwrap_or(SEEDS);
     let mut events = 0;
     for seed in 1..=seeds {
         let result = std::panic::catch_unwind(|| run(seed));
         events += result.unwrap_or_else(|_| panic!("seed {seed} breaks an invariant"));
     }
-    assert!(events > 50 * usize::try_from(seeds).unwrap(), "the inputs led to almost nothing: {events} events");
+    assert!(
+        events > 50 * usize::try_from(seeds).unwrap(),
+        "the inputs led to almost nothing: {events} events"
+    );
 }
 
 #[test]
@@ -586,18 +773,36 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         input_id: InputId("i".to_owned()),
         content: vec![Content::text("go")],
         delivery: Delivery::Auto,
-        mode: Some(Mode::All), mode_for_ms: None,
+        mode: Some(Mode::All),
+        mode_for_ms: None,
         unattended: None,
         timeout_ms: None,
         interactive: false,
         by: by(),
     };
     world.feed(Input::Send(send), Weather::Calm);
-    let Some(Effect::Model(key)) = world.running_one() else { panic!("no model call") };
-    let call = RequestedCall { inspected: Ok(writing()), ..world.call() };
-    let pieces = vec![Piece::Call { index: 0, call: Box::new(call) }];
+    let Some(Effect::Model(key)) = world.running_one() else {
+        panic!("no model call")
+    };
+    let call = RequestedCall {
+        inspected: Ok(writing()),
+        ..world.call()
+    };
+    let pieces = vec![Piece::Call {
+        index: 0,
+        call: Box::new(call),
+    }];
     let (model, manifest) = (ModelRef::default(), Manifest::default());
-    let replied = Replied { key, pieces, stop: Stop::ToolUse, model, usage: None, cost: None, manifest, room: Room::default() };
+    let replied = Replied {
+        key,
+        pieces,
+        stop: Stop::ToolUse,
+        model,
+        usage: None,
+        cost: None,
+        manifest,
+        room: Room::default(),
+    };
     world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
     assert!(matches!(world.running_one(), Some(Effect::Tool(_))));
 
@@ -605,15 +810,26 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
     world.state = fold(&world.log);
     world.feed(Input::Restarted, Weather::Calm);
 
-    let lost = world.log.iter().filter(|event| matches!(event, Event::ToolCompleted(end) if end.outcome == ToolOutcome::Lost));
+    let lost = world
+        .log
+        .iter()
+        .filter(|event| matches!(event, Event::ToolCompleted(end) if end.outcome == ToolOutcome::Lost));
     assert_eq!(lost.count(), 1);
-    assert!(matches!(world.running_one(), Some(Effect::Model(_))), "the next step follows");
+    assert!(
+        matches!(world.running_one(), Some(Effect::Model(_))),
+        "the next step follows"
+    );
     assert!(world.started.values().all(|times| *times == 1));
 }
 
 fn writing() -> Inspected {
     let facts = serde_json::from_value(serde_json::json!({ "tool": "write_file", "writes": true })).unwrap();
-    Inspected { facts, action: Action::default(), digest: "d".to_owned(), writes: true }
+    Inspected {
+        facts,
+        action: Action::default(),
+        digest: "d".to_owned(),
+        writes: true,
+    }
 }
 
 #[test]

@@ -29,20 +29,30 @@ pub(crate) struct Opened {
 pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, RpcError> {
     let session = SessionId(row.id.clone());
     let (state, environment) = folded(&deps, &row).await?;
-    let details = Details::load(&deps.log, row.key, &state).await.map_err(|error| super::actor::storage(&error))?;
-    let jobs = ended_jobs(&deps, row.key, &state).await.map_err(|error| super::actor::storage(&error))?;
+    let details = Details::load(&deps.log, row.key, &state)
+        .await
+        .map_err(|error| super::actor::storage(&error))?;
+    let jobs = ended_jobs(&deps, row.key, &state)
+        .await
+        .map_err(|error| super::actor::storage(&error))?;
     let wall = (deps.wall)();
     let parked = parked(&state, Duration::from_millis(wall.ms_since(state.at)), &deps);
     let mut ring = VecDeque::new();
-    let recent = deps.log.read_before(row.key, state.seq.0 + 1, RING_EVENTS.min(PAGE_ROWS)).await;
+    let recent = deps
+        .log
+        .read_before(row.key, state.seq.0 + 1, RING_EVENTS.min(PAGE_ROWS))
+        .await;
     let mut recent = recent.map_err(|error| super::actor::storage(&error))?;
     recent.reverse();
     extend_ring(&mut ring, recent.into_iter().filter_map(envelope).map(Arc::new));
-    let project = deps.projects.load(std::path::Path::new(&state.root)).unwrap_or_else(|error| {
-        // The next input is refused with the reason.
-        tracing::warn!(%session, %error, "a project's file is not read");
-        Project::default()
-    });
+    let project = deps
+        .projects
+        .load(std::path::Path::new(&state.root))
+        .unwrap_or_else(|error| {
+            // The next input is refused with the reason.
+            tracing::warn!(%session, %error, "a project's file is not read");
+            Project::default()
+        });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let mut first = first_live(&state, &session, &details, parked);
     first.ring = Arc::new(ring.clone());
@@ -53,7 +63,12 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         session,
         key: row.key,
         clock: SessionClock::new(wall, state.at),
-        grace_until: tokio::time::Instant::now() + if state.turn.is_some() { deps.tuning.grace } else { Duration::ZERO },
+        grace_until: tokio::time::Instant::now()
+            + if state.turn.is_some() {
+                deps.tuning.grace
+            } else {
+                Duration::ZERO
+            },
         parked,
         environment,
         place: None,
@@ -94,7 +109,9 @@ async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String
     let storage = |error: LogError| super::actor::storage(&error);
     let saved = deps.log.saved_state(row.key).await.map_err(storage)?;
     let saved = saved.filter(|saved| saved.version == STATE_VERSION);
-    let mut state: State = saved.and_then(|saved| serde_json::from_slice(&saved.bytes).ok()).unwrap_or_default();
+    let mut state: State = saved
+        .and_then(|saved| serde_json::from_slice(&saved.bytes).ok())
+        .unwrap_or_default();
     loop {
         let rows = deps.log.read(row.key, state.seq.0, PAGE_ROWS).await.map_err(storage)?;
         if rows.is_empty() {
@@ -110,9 +127,12 @@ async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String
 
 fn fold(state: &mut State, row: &Row) -> Result<(), RpcError> {
     let unreadable = |why: &str| {
-        RpcError::new(ErrorKind::SessionUnreadable, format!("the session's log cannot be read at event {}: {why}", row.seq))
-            .hint("other sessions are not affected; agentctl tail shows what can be read")
-            .with("seq", row.seq)
+        RpcError::new(
+            ErrorKind::SessionUnreadable,
+            format!("the session's log cannot be read at event {}: {why}", row.seq),
+        )
+        .hint("other sessions are not affected; agentctl tail shows what can be read")
+        .with("seq", row.seq)
     };
     if row.seq != state.seq.0 + 1 {
         return Err(unreadable("an event is missing"));

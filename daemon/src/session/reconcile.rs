@@ -69,8 +69,12 @@ impl Runner {
     }
 
     /// Starts an effect; `make` gets what tells it to stop.
-    pub(crate) fn start<F>(&mut self, effect: Effect, feed: Arc<Feed>, make: impl FnOnce(watch::Receiver<StopLevel>) -> F)
-    where
+    pub(crate) fn start<F>(
+        &mut self,
+        effect: Effect,
+        feed: Arc<Feed>,
+        make: impl FnOnce(watch::Receiver<StopLevel>) -> F,
+    ) where
         F: Future<Output = End> + Send + 'static,
     {
         if let Effect::Tool(call) = &effect {
@@ -79,7 +83,15 @@ impl Runner {
         let (stop, signal) = watch::channel(StopLevel::Run);
         let abort = self.tasks.spawn(make(signal));
         self.ids.insert(abort.id(), effect.clone());
-        self.work.insert(effect, Work { abort, feed, stop: Arc::new(stop), escalation: None });
+        self.work.insert(
+            effect,
+            Work {
+                abort,
+                feed,
+                stop: Arc::new(stop),
+                escalation: None,
+            },
+        );
     }
 
     /// The next end that is still wanted. Pends for ever while nothing runs.
@@ -145,13 +157,20 @@ fn panicked(effect: &Effect) -> End {
         Effect::Model(key) => End::Model(Box::new(super::effect::model::ModelEnd {
             result: Err(Failed {
                 key: key.clone(),
-                error: Reason { kind: "internal".to_owned(), message, hint: None },
+                error: Reason {
+                    kind: "internal".to_owned(),
+                    message,
+                    hint: None,
+                },
                 retry: Retry::Never,
                 usage: None,
             }),
             history: crate::context::history::History::default(),
         })),
-        Effect::Job(job) => End::Job(Box::new(JobEnd { output: message, ..super::effect::job::lost(job.clone()) })),
+        Effect::Job(job) => End::Job(Box::new(JobEnd {
+            output: message,
+            ..super::effect::job::lost(job.clone())
+        })),
         Effect::Tool(call) => End::Tool(Box::new(ToolEnd {
             call: call.clone(),
             outcome: Outcome::Error,

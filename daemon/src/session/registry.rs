@@ -39,14 +39,24 @@ struct Slot {
 impl Slot {
     /// Whether its session lives no more, and nothing of it is left to wait for.
     fn over(&self) -> bool {
-        let ended = || self.task.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_none_or(tokio::task::JoinHandle::is_finished);
+        let ended = || {
+            self.task
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .as_ref()
+                .is_none_or(tokio::task::JoinHandle::is_finished)
+        };
         matches!(self.opening.peek(), Some(Ok(handle)) if !handle.alive()) && ended()
     }
 }
 
 impl Registry {
     pub(crate) fn new(deps: Arc<Deps>) -> Self {
-        Self { deps, slots: Arc::default(), closed: Arc::default() }
+        Self {
+            deps,
+            slots: Arc::default(),
+            closed: Arc::default(),
+        }
     }
 
     pub(crate) fn deps(&self) -> &Deps {
@@ -68,7 +78,8 @@ impl Registry {
         let opening = self.opening(session);
         let opened = opening.await;
         if opened.is_err() {
-            self.locked().retain(|id, slot| id != session || !matches!(slot.opening.peek(), Some(Err(_))));
+            self.locked()
+                .retain(|id, slot| id != session || !matches!(slot.opening.peek(), Some(Err(_))));
         }
         opened
     }
@@ -92,14 +103,26 @@ impl Registry {
                 // A panic of the old actor is in the log already; its session is read anew.
                 let _ = old.await;
             }
-            let row = deps.log.session(&id.0).await.map_err(|error| super::actor::storage(&error))?;
-            let row = row.filter(|row| row.deleted_at_ms.is_none()).ok_or_else(|| not_found(&id.0))?;
+            let row = deps
+                .log
+                .session(&id.0)
+                .await
+                .map_err(|error| super::actor::storage(&error))?;
+            let row = row
+                .filter(|row| row.deleted_at_ms.is_none())
+                .ok_or_else(|| not_found(&id.0))?;
             let Opened { handle, task } = open(deps, row).await?;
             *home.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
             Ok(handle)
         };
         let opening = opening.boxed().shared();
-        slots.insert(session.clone(), Slot { opening: opening.clone(), task });
+        slots.insert(
+            session.clone(),
+            Slot {
+                opening: opening.clone(),
+                task,
+            },
+        );
         opening
     }
 
@@ -131,7 +154,9 @@ impl Registry {
     /// Handles of the sessions that live.
     pub(crate) fn living(&self) -> Vec<Handle> {
         let slots = self.locked();
-        let handles = slots.values().filter_map(|slot| slot.opening.peek()?.as_ref().ok().cloned());
+        let handles = slots
+            .values()
+            .filter_map(|slot| slot.opening.peek()?.as_ref().ok().cloned());
         handles.filter(Handle::alive).collect()
     }
 
@@ -180,10 +205,12 @@ impl Registry {
 
 /// No such session.
 pub(crate) fn not_found(text: &str) -> RpcError {
-    RpcError::new(ErrorKind::SessionNotFound, format!("there is no session {text}")).hint("agentctl ls -a lists them all")
+    RpcError::new(ErrorKind::SessionNotFound, format!("there is no session {text}"))
+        .hint("agentctl ls -a lists them all")
 }
 
 /// The daemon stops.
 pub(crate) fn draining() -> RpcError {
-    RpcError::new(ErrorKind::Draining, "the daemon is about to stop").hint("try again in a moment; the next daemon goes on")
+    RpcError::new(ErrorKind::Draining, "the daemon is about to stop")
+        .hint("try again in a moment; the next daemon goes on")
 }

@@ -143,7 +143,11 @@ pub(crate) enum Stage {
     /// Calls run or wait.
     Acting,
     /// Running calls are being ended.
-    Stopping { outcome: TurnOutcome, since: Time, hard: bool },
+    Stopping {
+        outcome: TurnOutcome,
+        since: Time,
+        hard: bool,
+    },
 }
 
 /// A turn's time: it stands still while everything the turn waits for is a person, and while the daemon is down.
@@ -212,7 +216,10 @@ impl Calibration {
 
     /// An estimate, corrected.
     pub(crate) fn correct(self, estimate: u64) -> u64 {
-        estimate.saturating_mul(self.reported).checked_div(self.estimated).unwrap_or(estimate)
+        estimate
+            .saturating_mul(self.reported)
+            .checked_div(self.estimated)
+            .unwrap_or(estimate)
     }
 }
 
@@ -231,8 +238,16 @@ impl State {
     pub(crate) fn mode_at(&self, at: Time) -> Mode {
         let lasts = |until: Option<Time>| until.is_none_or(|until| at < until);
         let settings = &self.settings;
-        let own = if lasts(settings.mode_until) { settings.mode } else { settings.mode_after.unwrap_or_default() };
-        self.turn.as_ref().filter(|turn| lasts(turn.mode_until)).and_then(|turn| turn.mode).unwrap_or(own)
+        let own = if lasts(settings.mode_until) {
+            settings.mode
+        } else {
+            settings.mode_after.unwrap_or_default()
+        };
+        self.turn
+            .as_ref()
+            .filter(|turn| lasts(turn.mode_until))
+            .and_then(|turn| turn.mode)
+            .unwrap_or(own)
     }
 
     /// The mode in force at the last event.
@@ -242,7 +257,10 @@ impl State {
 
     /// The waiting input with this id.
     pub(crate) fn waiting(&self, input_id: &InputId) -> Option<&Waiting> {
-        self.steers.iter().chain(&self.queue).find(|waiting| waiting.input_id == *input_id)
+        self.steers
+            .iter()
+            .chain(&self.queue)
+            .find(|waiting| waiting.input_id == *input_id)
     }
 
     /// Every approval that waits, with its call.

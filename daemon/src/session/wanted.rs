@@ -35,7 +35,9 @@ pub(crate) struct ModelKey {
 pub(crate) enum Urge {
     Run,
     /// End soon, as of this moment; killed `STOP_MS` later.
-    Stop { since: Time },
+    Stop {
+        since: Time,
+    },
     /// End now.
     Kill,
 }
@@ -67,7 +69,12 @@ fn running(turn: &Turn, urge: Urge) -> BTreeMap<Effect, Urge> {
 impl Turn {
     /// The key of the model call under way.
     pub(crate) fn model_key(&self) -> ModelKey {
-        ModelKey { turn: self.id.clone(), step: self.step, attempt: self.attempt, seq: self.step_seq }
+        ModelKey {
+            turn: self.id.clone(),
+            step: self.step,
+            attempt: self.attempt,
+            seq: self.step_seq,
+        }
     }
 }
 

@@ -101,7 +101,14 @@ pub(super) fn drop_all_capabilities() -> io::Result<()> {
         }
         let _ = thread::clear_ambient_capability_set();
         let none = CapabilitySet::empty();
-        thread::set_capabilities(None, thread::CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+        thread::set_capabilities(
+            None,
+            thread::CapabilitySets {
+                effective: none,
+                permitted: none,
+                inheritable: none,
+            },
+        )?;
     }
     thread::set_no_new_privs(true)?;
     Ok(())

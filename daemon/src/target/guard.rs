@@ -222,7 +222,10 @@ fn go_to(cwd: &Path, id: FileId) -> io::Result<()> {
     if FileId::from(&rustix::fs::stat(".")?) == id {
         return Ok(());
     }
-    Err(io::Error::other(format!("{} was replaced by another directory", cwd.display())))
+    Err(io::Error::other(format!(
+        "{} was replaced by another directory",
+        cwd.display()
+    )))
 }
 
 fn start(order: &Order, plan: Option<Plan>) -> io::Result<Pid> {
@@ -242,7 +245,8 @@ fn start(order: &Order, plan: Option<Plan>) -> io::Result<Pid> {
             None => Ok(()),
         }
     });
-    let child = child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
+    let child =
+        child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
     Ok(Pid::from_child(&child))
 }
 

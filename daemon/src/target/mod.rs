@@ -168,7 +168,13 @@ impl Target {
     /// A root is gone or was replaced.
     pub fn with_environment(&self, environment: BTreeMap<String, String>) -> Result<Self, TargetError> {
         self.roots().iter().try_for_each(Root::check)?;
-        let Inner { roots, cwd, hidden, sandbox, .. } = &*self.0;
+        let Inner {
+            roots,
+            cwd,
+            hidden,
+            sandbox,
+            ..
+        } = &*self.0;
         let (roots, cwd, hidden, sandbox) = (Arc::clone(roots), cwd.clone(), hidden.clone(), sandbox.clone());
         Ok(Self(Arc::new(Inner {
             roots,

@@ -8,15 +8,25 @@ use std::path::{Path, PathBuf};
 pub fn project_root(cwd: &Path) -> PathBuf {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let candidates = candidates(&cwd);
-    let with = |name: &str| candidates.iter().find(|directory| directory.join(name).symlink_metadata().is_ok());
-    with(".agent").or_else(|| with(".git")).copied().unwrap_or(&cwd).to_owned()
+    let with = |name: &str| {
+        candidates
+            .iter()
+            .find(|directory| directory.join(name).symlink_metadata().is_ok())
+    };
+    with(".agent")
+        .or_else(|| with(".git"))
+        .copied()
+        .unwrap_or(&cwd)
+        .to_owned()
 }
 
 fn candidates(cwd: &Path) -> Vec<&Path> {
     let home = protocol::place::home().ok().and_then(|home| home.canonicalize().ok());
     let Ok(start) = cwd.metadata() else { return Vec::new() };
     let belongs = |directory: &&Path| {
-        directory.metadata().is_ok_and(|metadata| metadata.dev() == start.dev() && metadata.uid() == start.uid())
+        directory
+            .metadata()
+            .is_ok_and(|metadata| metadata.dev() == start.dev() && metadata.uid() == start.uid())
     };
     let below_home = |directory: &&Path| home.as_deref() != Some(*directory);
     cwd.ancestors().take_while(below_home).take_while(belongs).collect()

@@ -75,8 +75,13 @@ impl Wait {
         match value {
             None | Some(Value::Null | Value::Bool(true)) => Ok(Self::ToTheEnd),
             Some(Value::Bool(false)) => Ok(Self::Not),
-            Some(Value::String(text)) => duration::parse(text).map(Self::For).map_err(|why| ArgumentError::at("wait", why)),
-            Some(_) => Err(ArgumentError::at("wait", "expected true, false or a duration such as \"90s\"")),
+            Some(Value::String(text)) => duration::parse(text)
+                .map(Self::For)
+                .map_err(|why| ArgumentError::at("wait", why)),
+            Some(_) => Err(ArgumentError::at(
+                "wait",
+                "expected true, false or a duration such as \"90s\"",
+            )),
         }
     }
 }
@@ -107,7 +112,11 @@ struct Checked {
 impl Arguments {
     /// The sandbox of the call, which would be `judged` if it did not ask to leave it. It asked a person for that.
     fn confinement(&self, judged: Confinement) -> Confinement {
-        if self.outside_sandbox == Some(true) { Confinement::Outside } else { judged }
+        if self.outside_sandbox == Some(true) {
+            Confinement::Outside
+        } else {
+            judged
+        }
     }
 }
 
@@ -166,13 +175,20 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
     }
     let outside_sandbox = parsed.confinement(Confinement::Session) == Confinement::Outside
         && place.target.sandbox().effective_mode() != Mode::Off;
-    digest = digest.with("sandbox mode", place.target.sandbox().effective_mode().as_str().as_bytes());
+    digest = digest.with(
+        "sandbox mode",
+        place.target.sandbox().effective_mode().as_str().as_bytes(),
+    );
     let mut command = CommandFact {
         text: parsed.command.clone(),
         cwd: cwd.path.clone(),
         roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
         // Without HOME a shell asks the user database what `~` is, so the guard has to know it too.
-        home: place.target.home().map(Into::into).or_else(|| protocol::place::home().ok()),
+        home: place
+            .target
+            .home()
+            .map(Into::into)
+            .or_else(|| protocol::place::home().ok()),
         outside_sandbox,
         ..CommandFact::default()
     };
@@ -253,18 +269,31 @@ struct Sandboxed {
 
 impl Sandboxed {
     fn start(&self, line: &str, cwd: &Resolved) -> Result<Running, TargetError> {
-        self.place.target.start_confined(&self.guard, line, cwd, self.confinement)
+        self.place
+            .target
+            .start_confined(&self.guard, line, cwd, self.confinement)
     }
 
     /// Says after a failure which sandbox the command ran in, and what that kept from it as far as facts tell.
     async fn explain(self, mut ended: Ended, checked: &Checked) -> Ended {
-        let Some(words) = self.place.target.sandbox_words(&self.guard, self.confinement) else { return ended };
+        let Some(words) = self.place.target.sandbox_words(&self.guard, self.confinement) else {
+            return ended;
+        };
         if ended.outcome != Outcome::Error {
             return ended;
         }
-        let (cwd, line, output) = (checked.cwd.clone(), checked.arguments.command.clone(), ended.output.clone());
+        let (cwd, line, output) = (
+            checked.cwd.clone(),
+            checked.arguments.command.clone(),
+            ended.output.clone(),
+        );
         let confinement = self.confinement;
-        let refusal = blocking(move || self.place.target.refusal(&self.guard, confinement, &cwd, &line, &output)).await;
+        let refusal = blocking(move || {
+            self.place
+                .target
+                .refusal(&self.guard, confinement, &cwd, &line, &output)
+        })
+        .await;
         let refusal = refusal.ok().flatten().map(|refusal| refusal.text()).unwrap_or_default();
         ended.output.push_str(&format!("\n[ran in the sandbox ({words})"));
         if !refusal.is_empty() {
@@ -285,7 +314,11 @@ fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
         Err(full @ NoRoom) => return Ended::new(Outcome::Error, full.to_string()),
     };
     let line = format!("[goes on in the background as job {job}; job_output shows more, job_kill ends it]");
-    let text = if output.is_empty() { line } else { format!("{}\n{line}", output.trim_end_matches('\n')) };
+    let text = if output.is_empty() {
+        line
+    } else {
+        format!("{}\n{line}", output.trim_end_matches('\n'))
+    };
     Ended {
         job: Some(job),
         duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::fetch_url::FetchUrl;
 use super::web::{Reach, Web};
 use super::web_search::WebSearch;
-use super::{Tool, bash, edit_file, glob, grep, job_kill, job_output, list_dir, read_file, time, todo_write, write_file};
+use super::{
+    Tool, bash, edit_file, glob, grep, job_kill, job_output, list_dir, read_file, time, todo_write, write_file,
+};
 
 /// Tools that are off unless the user names them.
 const OFF_BY_DEFAULT: [&str; 1] = ["time"];
@@ -78,9 +80,15 @@ pub fn catalog(settings: &Settings) -> Result<Vec<Listed>, UnknownTool> {
     let known: Vec<&'static str> = tools.iter().map(|tool| tool.spec().name).collect();
     let named = settings.enabled.iter().chain(&settings.disabled);
     if let Some(name) = named.into_iter().find(|name| !known.contains(&name.as_str())) {
-        return Err(UnknownTool { name: name.clone(), known });
+        return Err(UnknownTool {
+            name: name.clone(),
+            known,
+        });
     }
-    let listed = |tool: Arc<dyn Tool>| Listed { off: off(settings, tool.spec().name), tool };
+    let listed = |tool: Arc<dyn Tool>| Listed {
+        off: off(settings, tool.spec().name),
+        tool,
+    };
     Ok(tools.into_iter().map(listed).collect())
 }
 
@@ -88,7 +96,11 @@ pub fn catalog(settings: &Settings) -> Result<Vec<Listed>, UnknownTool> {
 pub fn all(settings: &Settings) -> Vec<Arc<dyn Tool>> {
     let web = Web::new(Reach::new(&settings.fetch_hosts));
     // The engine's own address is the user's choice, so it may be anywhere.
-    let engine_host: Vec<String> = settings.search_url.iter().filter_map(|url| host_and_port(url)).collect();
+    let engine_host: Vec<String> = settings
+        .search_url
+        .iter()
+        .filter_map(|url| host_and_port(url))
+        .collect();
     let engine = Web::new(Reach::new(&engine_host));
     vec![
         Arc::new(read_file::ReadFile),
@@ -101,7 +113,11 @@ pub fn all(settings: &Settings) -> Vec<Arc<dyn Tool>> {
         Arc::new(job_output::JobOutput),
         Arc::new(job_kill::JobKill),
         Arc::new(FetchUrl::new(web)),
-        Arc::new(WebSearch::new(engine, settings.search_engine, settings.search_url.clone())),
+        Arc::new(WebSearch::new(
+            engine,
+            settings.search_engine,
+            settings.search_url.clone(),
+        )),
         Arc::new(todo_write::TodoWrite),
         Arc::new(time::Time),
     ]
@@ -109,7 +125,10 @@ pub fn all(settings: &Settings) -> Vec<Arc<dyn Tool>> {
 
 fn off(settings: &Settings, name: &str) -> Option<Off> {
     let named = |names: &[String], name: &str| names.iter().any(|own| own == name);
-    let owner = BELONGS_TO.iter().find(|(part, _)| *part == name).map(|(_, owner)| *owner);
+    let owner = BELONGS_TO
+        .iter()
+        .find(|(part, _)| *part == name)
+        .map(|(_, owner)| *owner);
     if named(&settings.disabled, name) || owner.is_some_and(|owner| named(&settings.disabled, owner)) {
         Some(Off::ByConfig)
     } else if OFF_BY_DEFAULT.contains(&name) && !named(&settings.enabled, name) {
@@ -130,23 +149,37 @@ mod tests {
 
     fn offered(settings: &Settings) -> anyhow::Result<Vec<&'static str>> {
         let all = catalog(settings)?;
-        Ok(all.iter().filter(|listed| listed.off.is_none()).map(|listed| listed.tool.spec().name).collect())
+        Ok(all
+            .iter()
+            .filter(|listed| listed.off.is_none())
+            .map(|listed| listed.tool.spec().name)
+            .collect())
     }
 
     #[test]
     fn the_user_decides_what_is_offered() -> anyhow::Result<()> {
         let default = offered(&Settings::default())?;
         assert!(default.contains(&"bash") && default.contains(&"fetch_url") && !default.contains(&"time"));
-        let settings = Settings { enabled: vec!["time".into()], disabled: vec!["bash".into()], ..Settings::default() };
+        let settings = Settings {
+            enabled: vec!["time".into()],
+            disabled: vec!["bash".into()],
+            ..Settings::default()
+        };
         let chosen = offered(&settings)?;
         assert!(chosen.contains(&"time"));
-        assert!(!chosen.contains(&"bash") && !chosen.contains(&"job_output"), "what belongs to bash goes with it");
+        assert!(
+            !chosen.contains(&"bash") && !chosen.contains(&"job_output"),
+            "what belongs to bash goes with it"
+        );
         Ok(())
     }
 
     #[test]
     fn a_misspelt_name_is_refused_since_a_tool_would_stay_on() {
-        let settings = Settings { disabled: vec!["bsh".into()], ..Settings::default() };
+        let settings = Settings {
+            disabled: vec!["bsh".into()],
+            ..Settings::default()
+        };
         assert!(catalog(&settings).is_err_and(|error| error.name == "bsh" && error.to_string().contains("bash")));
     }
 }

@@ -51,7 +51,10 @@ impl FetchUrl {
 
     fn url(&self, arguments: &Value) -> Result<reqwest::Url, ArgumentError> {
         let Arguments { url } = arguments::parse(arguments)?;
-        self.web.reach.parse(&url).map_err(|refused| ArgumentError::at("url", refused))
+        self.web
+            .reach
+            .parse(&url)
+            .map_err(|refused| ArgumentError::at("url", refused))
     }
 
     async fn fetch(&self, url: reqwest::Url, run: &mut RunContext) -> Ended {
@@ -69,7 +72,13 @@ impl FetchUrl {
 }
 
 async fn shown(page: Page) -> Ended {
-    let Page { url, status, content_type, body, extent } = page;
+    let Page {
+        url,
+        status,
+        content_type,
+        body,
+        extent,
+    } = page;
     let bytes = body.len();
     let mut text = match text_of(&content_type, body).await {
         TextOf::Text(text) | TextOf::Markup(text) => text,
@@ -78,8 +87,16 @@ async fn shown(page: Page) -> Ended {
     if extent == Extent::Cut {
         text.push_str("\n[The page is longer; reading ended here.]");
     }
-    let outcome = if status.is_success() { Outcome::Ok } else { Outcome::Error };
-    let kind = if content_type.is_empty() { "of no declared type" } else { &content_type };
+    let outcome = if status.is_success() {
+        Outcome::Ok
+    } else {
+        Outcome::Error
+    };
+    let kind = if content_type.is_empty() {
+        "of no declared type"
+    } else {
+        &content_type
+    };
     let output = format!("[{status}, {kind}, {url}]\n{}", bounded(&text, OUTPUT_LIMIT_BYTES));
     let mut ended = Ended::new(outcome, output);
     if text.len() > OUTPUT_LIMIT_BYTES {
@@ -101,8 +118,16 @@ impl Tool for FetchUrl {
         let url = self.url(arguments)?;
         let host = url.host_str().map(str::to_owned);
         Ok(Inspected {
-            facts: Facts { tool: NAME.into(), host: host.clone(), ..Facts::default() },
-            action: Action { host, url: Some(url.into()), ..Action::default() },
+            facts: Facts {
+                tool: NAME.into(),
+                host: host.clone(),
+                ..Facts::default()
+            },
+            action: Action {
+                host,
+                url: Some(url.into()),
+                ..Action::default()
+            },
             digest: CallDigest::nowhere(NAME, arguments).finish(),
             writes: false,
         })
@@ -135,8 +160,13 @@ mod tests {
     async fn a_person_sees_the_whole_address_and_rules_the_host() -> anyhow::Result<()> {
         let tool = FetchUrl::new(Web::new(Reach::default()));
         let place = World::new().place;
-        let inspected = tool.inspect(&json!({"url": "https://bücher.example:443/a b?q=secret#x"}), &place).await?;
-        assert_eq!(inspected.action.url.as_deref(), Some("https://xn--bcher-kva.example/a%20b?q=secret"));
+        let inspected = tool
+            .inspect(&json!({"url": "https://bücher.example:443/a b?q=secret#x"}), &place)
+            .await?;
+        assert_eq!(
+            inspected.action.url.as_deref(),
+            Some("https://xn--bcher-kva.example/a%20b?q=secret")
+        );
         assert_eq!(inspected.facts.host.as_deref(), Some("xn--bcher-kva.example"));
         Ok(())
     }
@@ -145,9 +175,18 @@ mod tests {
     async fn what_may_not_be_reached_is_refused_before_anybody_is_asked() {
         let world = World::new();
         let tool = FetchUrl::new(Web::new(Reach::default()));
-        for url in ["http://127.0.0.1/", "file:///etc/passwd", "http://[::ffff:10.0.0.1]/", "http://a:b@example.org/"] {
+        for url in [
+            "http://127.0.0.1/",
+            "file:///etc/passwd",
+            "http://[::ffff:10.0.0.1]/",
+            "http://a:b@example.org/",
+        ] {
             let ended = world.run(&tool, json!({ "url": url })).await;
-            assert!(ended.outcome == Outcome::NotRun && ended.output.starts_with("`url`: "), "{}", ended.output);
+            assert!(
+                ended.outcome == Outcome::NotRun && ended.output.starts_with("`url`: "),
+                "{}",
+                ended.output
+            );
         }
     }
 }

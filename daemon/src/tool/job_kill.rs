@@ -32,7 +32,8 @@ struct Arguments {
 
 static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     name: "job_kill",
-    description: "Ends a background job and everything it started (SIGTERM, after 2 s SIGKILL), and shows its output.".into(),
+    description: "Ends a background job and everything it started (SIGTERM, after 2 s SIGKILL), and shows its output."
+        .into(),
     schema: arguments::schema::<Arguments>(),
     writes: true,
 });
@@ -47,7 +48,10 @@ impl Tool for JobKill {
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         let Arguments { job: _ } = arguments::parse(arguments)?;
         Ok(Inspected {
-            facts: Facts { tool: SPEC.name.into(), ..Facts::default() },
+            facts: Facts {
+                tool: SPEC.name.into(),
+                ..Facts::default()
+            },
             action: Action::default(),
             digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
             writes: true,
@@ -69,7 +73,10 @@ impl Tool for JobKill {
                 return jobs.told(&job);
             }
         }
-        Ended::new(Outcome::Error, format!("job {job} was killed and has not ended yet; look again with job_output"))
+        Ended::new(
+            Outcome::Error,
+            format!("job {job} was killed and has not ended yet; look again with job_output"),
+        )
     }
 }
 
@@ -83,6 +90,10 @@ mod tests {
     #[tokio::test]
     async fn a_job_that_is_not_there_is_said_to_be_none() {
         let ended = World::new().run(&JobKill, json!({"job": "j1"})).await;
-        assert!(ended.outcome == Outcome::Error && ended.output.contains("no job j1"), "{}", ended.output);
+        assert!(
+            ended.outcome == Outcome::Error && ended.output.contains("no job j1"),
+            "{}",
+            ended.output
+        );
     }
 }

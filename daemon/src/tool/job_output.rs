@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments, duration};
+use super::{
+    Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments, duration,
+};
 use crate::policy::Facts;
 
 /// Looks at jobs.
@@ -26,7 +28,8 @@ struct Arguments {
     wait: Option<String>,
 }
 
-static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
+static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+    Spec {
     name: "job_output",
     description: "Shows what a background job has printed since you last looked, or, when it is over, its whole output (of a \
                   long one the beginning and the end) and how it ended. With `wait` it answers as soon as the job is over or \
@@ -34,6 +37,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
         .into(),
     schema: arguments::schema::<Arguments>(),
     writes: false,
+}
 });
 
 fn parsed(arguments: &Value) -> Result<(JobId, Duration), ArgumentError> {
@@ -51,7 +55,10 @@ impl Tool for JobOutput {
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         parsed(arguments)?;
         Ok(Inspected {
-            facts: Facts { tool: SPEC.name.into(), ..Facts::default() },
+            facts: Facts {
+                tool: SPEC.name.into(),
+                ..Facts::default()
+            },
             action: Action::default(),
             digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
             writes: false,
@@ -89,13 +96,24 @@ mod tests {
     #[tokio::test]
     async fn an_ended_job_tells_its_result_and_an_unknown_one_names_the_others() {
         let world = World::new();
-        let result = JobResult { outcome: ToolOutcome::Error, output: "boom\n[exit code 2, 0.1 s]".into() };
+        let result = JobResult {
+            outcome: ToolOutcome::Error,
+            output: "boom\n[exit code 2, 0.1 s]".into(),
+        };
         world.place.jobs.ended(JobId("j7".into()), result);
         let ended = world.run(&JobOutput, json!({"job": "j7", "wait": "10m"})).await;
         assert_eq!(ended.output, "boom\n[exit code 2, 0.1 s]\n[job j7 is over: error]");
         let ended = world.run(&JobOutput, json!({"job": "j8"})).await;
-        assert!(ended.outcome == Outcome::Error && ended.output.ends_with("there are: j7"), "{}", ended.output);
+        assert!(
+            ended.outcome == Outcome::Error && ended.output.ends_with("there are: j7"),
+            "{}",
+            ended.output
+        );
         let ended = world.run(&JobOutput, json!({"job": "j7", "wait": "2h"})).await;
-        assert!(ended.outcome == Outcome::NotRun && ended.output.starts_with("`wait`"), "{}", ended.output);
+        assert!(
+            ended.outcome == Outcome::NotRun && ended.output.starts_with("`wait`"),
+            "{}",
+            ended.output
+        );
     }
 }

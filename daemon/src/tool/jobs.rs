@@ -57,9 +57,14 @@ pub struct JobResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum JobView {
     /// It runs; its output since the last look.
-    Runs { since: Instant, fresh: String },
+    Runs {
+        since: Instant,
+        fresh: String,
+    },
     Ended(JobResult),
-    Unknown { known: Vec<JobId> },
+    Unknown {
+        known: Vec<JobId>,
+    },
 }
 
 /// A job to go on with.
@@ -76,7 +81,10 @@ pub(super) struct NoRoom;
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { table: Arc::default(), ends: Arc::new(watch::Sender::new(())) }
+        Self {
+            table: Arc::default(),
+            ends: Arc::new(watch::Sender::new(())),
+        }
     }
 }
 
@@ -93,14 +101,23 @@ impl Jobs {
 
     /// Whether another job may be started.
     pub(super) fn room(&self) -> Result<(), NoRoom> {
-        if self.locked().running.len() < MAX_JOBS { Ok(()) } else { Err(NoRoom) }
+        if self.locked().running.len() < MAX_JOBS {
+            Ok(())
+        } else {
+            Err(NoRoom)
+        }
     }
 
     /// Takes a command that the call `call` started.
     pub(super) fn adopt(&self, call: &str, watch: Watch) -> Result<JobId, NoRoom> {
         let id = JobId::of(&CallId(call.to_owned()));
         let (stop, _) = watch::channel(StopLevel::Run);
-        let job = Job { begin: watch.begin(), handed: Some(watch), fresh: Arc::default(), stop };
+        let job = Job {
+            begin: watch.begin(),
+            handed: Some(watch),
+            fresh: Arc::default(),
+            stop,
+        };
         let mut table = self.locked();
         if table.running.len() >= MAX_JOBS {
             return Err(NoRoom);
@@ -114,7 +131,11 @@ impl Jobs {
         let mut table = self.locked();
         let job = table.running.get_mut(id)?;
         let watch = job.handed.take()?;
-        Some(Adopted { watch, fresh: Arc::clone(&job.fresh), stop: job.stop.subscribe() })
+        Some(Adopted {
+            watch,
+            fresh: Arc::clone(&job.fresh),
+            stop: job.stop.subscribe(),
+        })
     }
 
     /// The end of a job is recorded.
@@ -134,13 +155,18 @@ impl Jobs {
         let table = self.locked();
         if let Some(job) = table.running.get(id) {
             let mut fresh = std::mem::take(&mut *job.fresh.lock().unwrap_or_else(PoisonError::into_inner));
-            return JobView::Runs { since: job.begin, fresh: fresh.for_model() };
+            return JobView::Runs {
+                since: job.begin,
+                fresh: fresh.for_model(),
+            };
         }
         match table.ended.iter().rev().find(|(ended, _)| ended == id) {
             Some((_, result)) => JobView::Ended(result.clone()),
             None => {
                 let ended = table.ended.iter().map(|(id, _)| id);
-                JobView::Unknown { known: table.running.keys().chain(ended).cloned().collect() }
+                JobView::Unknown {
+                    known: table.running.keys().chain(ended).cloned().collect(),
+                }
             }
         }
     }
@@ -150,19 +176,33 @@ impl Jobs {
         match self.look(job) {
             JobView::Runs { since, fresh } => {
                 let ran = since.elapsed().as_secs_f64();
-                let fresh = if fresh.is_empty() { "(nothing new)".to_owned() } else { fresh };
-                Ended::new(Outcome::Ok, format!("{}\n[job {job} runs, {ran:.1} s so far]", fresh.trim_end_matches('\n')))
+                let fresh = if fresh.is_empty() {
+                    "(nothing new)".to_owned()
+                } else {
+                    fresh
+                };
+                Ended::new(
+                    Outcome::Ok,
+                    format!("{}\n[job {job} runs, {ran:.1} s so far]", fresh.trim_end_matches('\n')),
+                )
             }
             JobView::Ended(result) => {
                 let how = protocol::wording::tool_outcome(result.outcome);
-                Ended::new(Outcome::Ok, format!("{}\n[job {job} is over: {how}]", result.output.trim_end_matches('\n')))
+                Ended::new(
+                    Outcome::Ok,
+                    format!("{}\n[job {job} is over: {how}]", result.output.trim_end_matches('\n')),
+                )
             }
-            JobView::Unknown { known } if known.is_empty() => {
-                Ended::new(Outcome::Error, format!("`job`: there is no job {job}, and no other; bash with `wait: false` starts one"))
-            }
+            JobView::Unknown { known } if known.is_empty() => Ended::new(
+                Outcome::Error,
+                format!("`job`: there is no job {job}, and no other; bash with `wait: false` starts one"),
+            ),
             JobView::Unknown { known } => {
                 let known: Vec<&str> = known.iter().map(JobId::as_str).collect();
-                Ended::new(Outcome::Error, format!("`job`: there is no job {job}; there are: {}", known.join(", ")))
+                Ended::new(
+                    Outcome::Error,
+                    format!("`job`: there is no job {job}; there are: {}", known.join(", ")),
+                )
             }
         }
     }
@@ -221,7 +261,10 @@ mod tests {
     use super::*;
 
     fn result(text: &str) -> JobResult {
-        JobResult { outcome: ToolOutcome::Ok, output: text.to_owned() }
+        JobResult {
+            outcome: ToolOutcome::Ok,
+            output: text.to_owned(),
+        }
     }
 
     #[test]

@@ -31,7 +31,11 @@ fn told(now: &Zoned) -> String {
     let utc = Timestamp::from_second(now.timestamp().as_second()).unwrap_or(now.timestamp());
     let local = now.strftime("%Y-%m-%dT%H:%M:%S%:z");
     let zone = now.time_zone().iana_name().unwrap_or("unnamed zone");
-    format!("utc: {utc}\nlocal: {local} ({zone}, {})\nepoch: {}", now.strftime("%A"), utc.as_second())
+    format!(
+        "utc: {utc}\nlocal: {local} ({zone}, {})\nepoch: {}",
+        now.strftime("%A"),
+        utc.as_second()
+    )
 }
 
 #[async_trait]
@@ -43,7 +47,10 @@ impl Tool for Time {
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         let Arguments {} = arguments::parse(arguments)?;
         Ok(Inspected {
-            facts: Facts { tool: SPEC.name.into(), ..Facts::default() },
+            facts: Facts {
+                tool: SPEC.name.into(),
+                ..Facts::default()
+            },
             action: Action::default(),
             digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
             writes: false,
@@ -65,7 +72,8 @@ mod tests {
     #[test]
     fn the_three_forms_are_of_one_moment() -> anyhow::Result<()> {
         let now: Zoned = "2026-02-03T04:05:06+01:00[Europe/Berlin]".parse()?;
-        let expected = "utc: 2026-02-03T03:05:06Z\nlocal: 2026-02-03T04:05:06+01:00 (Europe/Berlin, Tuesday)\nepoch: 1770087906";
+        let expected =
+            "utc: 2026-02-03T03:05:06Z\nlocal: 2026-02-03T04:05:06+01:00 (Europe/Berlin, Tuesday)\nepoch: 1770087906";
         assert_eq!(told(&now), expected);
         Ok(())
     }

@@ -82,7 +82,10 @@ fn items(arguments: &Value) -> Result<Vec<TodoItem>, ArgumentError> {
         let text = item.text.split_whitespace().collect::<Vec<_>>().join(" ");
         match text.chars().count() {
             0 => Err(ArgumentError::at(&format!("items[{index}].text"), "is empty")),
-            1..=TEXT_LIMIT_CHARS => Ok(TodoItem { text, state: item.state.into() }),
+            1..=TEXT_LIMIT_CHARS => Ok(TodoItem {
+                text,
+                state: item.state.into(),
+            }),
             count => {
                 let text = format!("has {count} characters, at most {TEXT_LIMIT_CHARS} are kept");
                 Err(ArgumentError::at(&format!("items[{index}].text"), text))
@@ -101,7 +104,10 @@ impl Tool for TodoWrite {
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         items(arguments)?;
         Ok(Inspected {
-            facts: Facts { tool: SPEC.name.into(), ..Facts::default() },
+            facts: Facts {
+                tool: SPEC.name.into(),
+                ..Facts::default()
+            },
             action: Action::default(),
             digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
             writes: false,
@@ -118,7 +124,10 @@ impl Tool for TodoWrite {
         }
         let done = items.iter().filter(|item| item.state == TodoState::Done).count();
         let text = format!("The list has {} items, {done} of them done.", items.len());
-        Ended { todo: Some(items), ..Ended::new(Outcome::Ok, text) }
+        Ended {
+            todo: Some(items),
+            ..Ended::new(Outcome::Ok, text)
+        }
     }
 }
 
@@ -135,8 +144,14 @@ mod tests {
         let list = json!({"items": [{"text": "read\nthe  code", "state": "done"}, {"text": "write"}]});
         let ended = world.run(&TodoWrite, list).await;
         let expected = vec![
-            TodoItem { text: "read the code".into(), state: TodoState::Done },
-            TodoItem { text: "write".into(), state: TodoState::Pending },
+            TodoItem {
+                text: "read the code".into(),
+                state: TodoState::Done,
+            },
+            TodoItem {
+                text: "write".into(),
+                state: TodoState::Pending,
+            },
         ];
         assert_eq!((ended.outcome, ended.todo), (Outcome::Ok, Some(expected)));
     }
@@ -148,11 +163,18 @@ mod tests {
         for (list, expected) in [
             (json!({"items": many}), "`items`: has 65 items"),
             (json!({"items": [{"text": " "}]}), "`items[0].text`: is empty"),
-            (json!({"items": [{"text": "é".repeat(201)}]}), "`items[0].text`: has 201 characters"),
+            (
+                json!({"items": [{"text": "é".repeat(201)}]}),
+                "`items[0].text`: has 201 characters",
+            ),
             (json!({"items": [{"text": "x", "state": "maybe"}]}), "items[0].state"),
         ] {
             let ended = world.run(&TodoWrite, list).await;
-            assert!(ended.outcome == Outcome::NotRun && ended.output.contains(expected), "{}", ended.output);
+            assert!(
+                ended.outcome == Outcome::NotRun && ended.output.contains(expected),
+                "{}",
+                ended.output
+            );
         }
     }
 

@@ -10,7 +10,10 @@ use tests::socket::{is, last};
 /// The job in the result of the last bash call.
 fn job(log: &[tests::log::Logged]) -> Option<String> {
     let completed = log.iter().rev().filter(|event| event.kind == "tool.completed");
-    completed.filter_map(|event| event.data["job"].as_str()).next().map(str::to_owned)
+    completed
+        .filter_map(|event| event.data["job"].as_str())
+        .next()
+        .map(str::to_owned)
 }
 
 fn background(command: &str) -> Reply {
@@ -38,14 +41,28 @@ async fn a_job_outlives_its_turn_and_the_next_model_call_hears_of_its_end() -> a
     late.attach(&session, None).await?;
     let frames = late.until("a snapshot", |frame| is(frame, "snapshot")).await?;
     let snapshot = last(&frames)?;
-    assert_eq!((&snapshot["phase"], &snapshot["jobs"][0]["job"]), (&json!("idle"), &json!(job)));
-    assert!(snapshot["jobs"][0]["command"].as_str().is_some_and(|command| command.starts_with("echo begun")));
+    assert_eq!(
+        (&snapshot["phase"], &snapshot["jobs"][0]["job"]),
+        (&json!("idle"), &json!(job))
+    );
+    assert!(
+        snapshot["jobs"][0]["command"]
+            .as_str()
+            .is_some_and(|command| command.starts_with("echo begun"))
+    );
 
     std::fs::write(daemon.home.project().join("go"), "")?;
-    let log = daemon.until(&session, "its end", |frame| is(frame, "job.ended")).await?;
+    let log = daemon
+        .until(&session, "its end", |frame| is(frame, "job.ended"))
+        .await?;
     let ended = &last(&log)?["data"];
     assert_eq!((&ended["outcome"], &ended["exit_code"]), (&json!("ok"), &json!(0)));
-    assert!(ended["output"].as_str().is_some_and(|output| output.starts_with("begun\nover\n")), "{ended}");
+    assert!(
+        ended["output"]
+            .as_str()
+            .is_some_and(|output| output.starts_with("begun\nover\n")),
+        "{ended}"
+    );
     daemon.send(&session, "and now?").await?;
     daemon.turn_end(&session, 2).await?;
     let texts = server.request(3).await?.user_texts().join("\n");
@@ -55,17 +72,18 @@ async fn a_job_outlives_its_turn_and_the_next_model_call_hears_of_its_end() -> a
 
 #[tokio::test]
 async fn a_job_is_polled_and_killed_with_all_it_started() -> anyhow::Result<()> {
-    let start = Script::by_step([
-        background("echo one; sleep 1000 & sleep 1000"),
-        Reply::text("Started."),
-    ]);
+    let start = Script::by_step([background("echo one; sleep 1000 & sleep 1000"), Reply::text("Started.")]);
     let server = ModelServer::start(start)?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     let session = daemon.session("all").await?;
     daemon.send(&session, "start it").await?;
     daemon.turn_end(&session, 1).await?;
     let id = job(&daemon.log(&session)?).ok_or_else(|| anyhow::anyhow!("no job"))?;
-    assert!(process::descendants(daemon.pid()?).iter().any(|process| process.command.contains("sleep 1000")));
+    assert!(
+        process::descendants(daemon.pid()?)
+            .iter()
+            .any(|process| process.command.contains("sleep 1000"))
+    );
 
     server.play(Script::by_step([
         Reply::tool("job_output", json!({"job": id})),
@@ -76,11 +94,25 @@ async fn a_job_is_polled_and_killed_with_all_it_started() -> anyhow::Result<()> 
     daemon.send(&session, "end it").await?;
     daemon.turn_end(&session, 2).await?;
     let log = daemon.log(&session)?;
-    let outputs: Vec<&str> = log.iter().filter(|event| event.kind == "tool.completed").map(|event| event.text("output")).collect();
-    assert!(outputs[1].starts_with("one\n[job ") && outputs[1].contains(" runs, "), "{outputs:?}");
-    assert!(outputs[2].contains("is over: stopped]") && outputs[3].contains("is over: stopped]"), "{outputs:?}");
+    let outputs: Vec<&str> = log
+        .iter()
+        .filter(|event| event.kind == "tool.completed")
+        .map(|event| event.text("output"))
+        .collect();
+    assert!(
+        outputs[1].starts_with("one\n[job ") && outputs[1].contains(" runs, "),
+        "{outputs:?}"
+    );
+    assert!(
+        outputs[2].contains("is over: stopped]") && outputs[3].contains("is over: stopped]"),
+        "{outputs:?}"
+    );
     assert_eq!(count(&log, "job.ended"), 1);
-    assert!(!process::descendants(daemon.pid()?).iter().any(|process| process.command.contains("sleep 1000")));
+    assert!(
+        !process::descendants(daemon.pid()?)
+            .iter()
+            .any(|process| process.command.contains("sleep 1000"))
+    );
     Ok(())
 }
 
@@ -99,7 +131,9 @@ async fn a_wait_of_a_time_turns_a_slow_command_into_a_job_and_leaves_a_quick_one
     let log = daemon.log(&session)?;
     let ends: Vec<_> = log.iter().filter(|event| event.kind == "tool.completed").collect();
     assert!(ends[0].data.get("job").is_none() && ends[0].text("output").starts_with("quick\n[exit code 0"));
-    assert!(ends[1].data.get("job").is_some() && ends[1].text("output").starts_with("slow\n[goes on in the background"));
+    assert!(
+        ends[1].data.get("job").is_some() && ends[1].text("output").starts_with("slow\n[goes on in the background")
+    );
     Ok(())
 }
 
@@ -112,9 +146,14 @@ async fn jobs_die_with_the_daemon_and_are_recorded_lost_by_the_next_even_of_an_i
     daemon.send(&session, "start it").await?;
     daemon.turn_end(&session, 1).await?;
     let below = daemon.kill9().await?;
-    assert!(below.iter().any(|process| process.command.contains("sleep 1000")), "{below:?}");
+    assert!(
+        below.iter().any(|process| process.command.contains("sleep 1000")),
+        "{below:?}"
+    );
     daemon.start().await?;
-    let log = daemon.until(&session, "its end", |frame| is(frame, "job.ended")).await?;
+    let log = daemon
+        .until(&session, "its end", |frame| is(frame, "job.ended"))
+        .await?;
     assert_eq!(last(&log)?["data"]["outcome"], "lost");
     let still = |process: &&process::Process| process::find(process.pid).is_some_and(|now| now.began == process.began);
     let left: Vec<_> = below.iter().filter(still).collect();
@@ -136,7 +175,9 @@ async fn the_ninth_job_is_refused() -> anyhow::Result<()> {
     let log = daemon.log(&session)?;
     let ends: Vec<_> = log.iter().filter(|event| event.kind == "tool.completed").collect();
     assert_eq!(ends.iter().filter(|end| end.data.get("job").is_some()).count(), 8);
-    let refused = ends.last().map(|end| (end.text("outcome"), end.text("output").contains("8 jobs run already")));
+    let refused = ends
+        .last()
+        .map(|end| (end.text("outcome"), end.text("output").contains("8 jobs run already")));
     assert_eq!(refused, Some(("not_run", true)));
     Ok(())
 }

@@ -29,7 +29,7 @@ fn command() -> String {
         "a=$(cat first); b=$(cat second)\n\
          printf 'before %s' \"$a\"; read -r _ <gate; printf '%s after\\n' \"$b\"\n\
          printf %s \"$a$b\" | base64 -w0; echo; printf %s \"user:$a$b\" | base64 -w0; echo\n\
-         for line in {1..2000}; do echo \"$line $a$b\"; done"
+         for line in {1..2000}; do echo \"$line $a$b\"; done",
     )
 }
 
@@ -38,7 +38,10 @@ fn script() -> Script {
     Script::by_step([
         Reply::tool("bash", json!({"command": command()})),
         Reply::tool("read_file", json!({"path": "settings"})),
-        Reply::tool("edit_file", json!({"path": "settings", "old": "port = 1", "new": "port = 2"})),
+        Reply::tool(
+            "edit_file",
+            json!({"path": "settings", "old": "port = 1", "new": "port = 2"}),
+        ),
         Reply::status(401, &[("content-type", "application/json")], refusal.to_string()),
     ])
 }
@@ -71,21 +74,35 @@ fn files(dir: &Path) -> anyhow::Result<String> {
 
 fn has_no_key(place: &str, text: &str) -> anyhow::Result<()> {
     for form in FORMS {
-        let at = text.find(form).map(|at| text.get(at.saturating_sub(200)..).unwrap_or_default().chars().take(400).collect::<String>());
+        let at = text.find(form).map(|at| {
+            text.get(at.saturating_sub(200)..)
+                .unwrap_or_default()
+                .chars()
+                .take(400)
+                .collect::<String>()
+        });
         ensure!(at.is_none(), "{place} has {form}: {at:?}");
     }
-    ensure!(text.contains(MARK), "{place} does not say that there was a key: {text:.600}");
+    ensure!(
+        text.contains(MARK),
+        "{place} does not say that there was a key: {text:.600}"
+    );
     Ok(())
 }
 
 /// The frames of the session's one turn. Opens the gate once output shows that the first half was printed.
 async fn frames(peer: &mut Peer, gate: &Path) -> anyhow::Result<Vec<Value>> {
-    let before = |frame: &Value| frame["stream"] == "output" && frame["text"].as_str().is_some_and(|text| text.contains("before "));
+    let before = |frame: &Value| {
+        frame["stream"] == "output" && frame["text"].as_str().is_some_and(|text| text.contains("before "))
+    };
     let mut frames = peer.until("the first half", before).await?;
     let shown = frames.last().map(Value::to_string).unwrap_or_default();
     ensure!(!shown.contains("sk-e2e"), "half a key is shown: {shown}");
     tokio::fs::write(gate, "go\n").await?;
-    frames.extend(peer.until("the turn's end", |frame| is(frame, "turn.completed")).await?);
+    frames.extend(
+        peer.until("the turn's end", |frame| is(frame, "turn.completed"))
+            .await?,
+    );
     Ok(frames)
 }
 
@@ -99,7 +116,13 @@ async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Resul
     std::fs::write(project.join("first"), FIRST)?;
     std::fs::write(project.join("second"), SECOND)?;
     let gate = project.join("gate");
-    rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)?;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &gate,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )?;
 
     let mut peer = bring_key(&daemon).await?;
     let session = daemon.session("all").await?;
@@ -108,7 +131,10 @@ async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Resul
     let frames = frames(&mut peer, &gate).await?;
     let shown: String = frames.iter().map(Value::to_string).collect();
     has_no_key("a frame", &shown)?;
-    ensure!(shown.contains(&format!("bad keys: {MARK}")), "the provider's words are gone: {shown}");
+    ensure!(
+        shown.contains(&format!("bad keys: {MARK}")),
+        "the provider's words are gone: {shown}"
+    );
 
     let events = daemon.log(&session)?;
     let ended: Vec<&tests::log::Logged> = events.iter().filter(|event| event.kind == "tool.completed").collect();
@@ -129,6 +155,9 @@ async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Resul
     }
     has_no_key("`tail`", &daemon.ctl(&["tail", &session]).await?.ok()?.stdout)?;
     has_no_key("the state directory", &files(&daemon.home.state_dir())?)?;
-    ensure!(files(&daemon.home.state_dir().join("log"))?.contains("TRACE"), "the log is not as talkative as it can be");
+    ensure!(
+        files(&daemon.home.state_dir().join("log"))?.contains("TRACE"),
+        "the log is not as talkative as it can be"
+    );
     Ok(())
 }

@@ -56,7 +56,10 @@ fn every_key_of_the_configuration_has_a_row() {
         }
         for inner in keys(&format!("[{key}]\nzzzzzzzzzzzz = 1")) {
             let path = format!("{key}.{inner}");
-            assert!(TABLE.iter().any(|(row, _)| *row == path), "{path} has no row: what may a project do with it?");
+            assert!(
+                TABLE.iter().any(|(row, _)| *row == path),
+                "{path} has no row: what may a project do with it?"
+            );
             checked += 1;
         }
     }
@@ -66,13 +69,20 @@ fn every_key_of_the_configuration_has_a_row() {
 #[test]
 fn what_narrows_counts_and_what_widens_does_not() {
     let world = world();
-    let rules = "[[rule]]\ndecision = \"deny\"\ncommand = \"git push\"\n[[rule]]\ndecision = \"allow\"\ncommand = \"rm\"\n";
-    let project = world.read(&format!("default_model = \"sonnet\"\n[session]\nmode = \"ask\"\nmax_steps = 5\n{rules}")).unwrap();
+    let rules =
+        "[[rule]]\ndecision = \"deny\"\ncommand = \"git push\"\n[[rule]]\ndecision = \"allow\"\ncommand = \"rm\"\n";
+    let project = world
+        .read(&format!(
+            "default_model = \"sonnet\"\n[session]\nmode = \"ask\"\nmax_steps = 5\n{rules}"
+        ))
+        .unwrap();
     assert_eq!((project.mode, project.max_steps), (Some(Mode::Ask), Some(5)));
     assert_eq!(project.default_model.as_deref(), Some("sonnet"));
     assert_eq!(project.rules.len(), 1, "the allow rule does not count");
     assert!(!project.rules.iter().any(Rule::may_allow));
-    let wide = world.read("[session]\nmode = \"all\"\nmax_steps = 500\nunattended = \"wait\"\n").unwrap();
+    let wide = world
+        .read("[session]\nmode = \"all\"\nmax_steps = 500\nunattended = \"wait\"\n")
+        .unwrap();
     assert_eq!((wide.mode, wide.max_steps, wide.unattended), (None, None, None));
     assert_eq!(wide.ignored.len(), 2, "{:?}", wide.ignored);
 }
@@ -85,7 +95,14 @@ fn models_and_the_daemon_are_never_a_projects_business() {
         let project = world.read(text).unwrap();
         assert_eq!((project.default_model.clone(), project.trusted), (None, trusted));
         assert_eq!(project.ignored.len(), 4, "{:?}", project.ignored);
-        assert!(project.ignored.iter().any(|line| line.contains(":2: `models` is never read")), "{:?}", project.ignored);
+        assert!(
+            project
+                .ignored
+                .iter()
+                .any(|line| line.contains(":2: `models` is never read")),
+            "{:?}",
+            project.ignored
+        );
         world.trust();
     }
 }
@@ -109,7 +126,11 @@ fn trust_is_for_this_content_in_this_directory() {
     let project = world.read(text).unwrap();
     assert_eq!((project.mode, project.trusted), (Some(Mode::All), true));
     assert!(project.rules.iter().any(Rule::may_allow) && project.ignored.is_empty());
-    assert_eq!(world.read(&format!("{text}\n# more")).unwrap().mode, None, "other bytes");
+    assert_eq!(
+        world.read(&format!("{text}\n# more")).unwrap().mode,
+        None,
+        "other bytes"
+    );
 
     std::fs::write(world.file(), text).unwrap();
     std::fs::rename(world.root(), world.dir.path().join("moved")).unwrap();
@@ -138,7 +159,14 @@ fn a_link_a_fifo_a_huge_file_and_one_anybody_may_write_are_refused_without_waiti
     symlink("/etc/hostname", world.file()).unwrap();
     assert!(refused(&world).contains("link"), "{}", refused(&world));
     std::fs::remove_file(world.file()).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, world.file(), FileType::Fifo, FileMode::from_raw_mode(0o600), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        world.file(),
+        FileType::Fifo,
+        FileMode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
     assert!(refused(&world).contains("no plain file"), "{}", refused(&world));
     std::fs::remove_file(world.file()).unwrap();
     std::fs::File::create(world.file()).unwrap().set_len(1 << 30).unwrap();

@@ -216,7 +216,12 @@ async fn a_full_queue_refuses_and_those_who_may_wait_wait() -> anyhow::Result<()
         tokio::join!(log.append_when_free(patient), async { writer.spawn() }, &mut creates);
     patient?;
     created.into_iter().collect::<Result<Vec<_>, _>>()?;
-    LogJoin { log: log.clone(), thread: thread? }.shutdown().await;
+    LogJoin {
+        log: log.clone(),
+        thread: thread?,
+    }
+    .shutdown()
+    .await;
     Ok(())
 }
 

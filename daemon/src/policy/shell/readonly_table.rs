@@ -3,7 +3,9 @@
 //! Options not in a row ask. `dangers` are options a row leaves out on purpose: they keep an abbreviation from being
 //! taken for a harmless option, and a file name from being taken for an operand when it could be one of them.
 
-use super::readonly_row::Operands::{Awk, Data, Files, Format, Jq, None as Nothing, OneFile, Pattern, Sed, Sleep, Words};
+use super::readonly_row::Operands::{
+    Awk, Data, Files, Format, Jq, None as Nothing, OneFile, Pattern, Sed, Sleep, Words,
+};
 use super::readonly_row::{Command, mildly, reads, row, sandboxed, without};
 
 /// The commands of the built-in list.

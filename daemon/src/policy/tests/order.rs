@@ -84,12 +84,25 @@ fn to_leave_the_sandbox_asks_whatever_rule_allowance_and_mode_say() -> Checked {
         ..Facts::default()
     };
     let rules = rules("[[rule]]\ndecision = 'allow'\ntool = 'bash'\ncommand = 'git'\n")?;
-    let judged = |text: &str, mode| judge(&facts(text), &Policy { mode, rules: &rules, grants: &[], builtin_allow: true });
+    let judged = |text: &str, mode| {
+        judge(
+            &facts(text),
+            &Policy {
+                mode,
+                rules: &rules,
+                grants: &[],
+                builtin_allow: true,
+            },
+        )
+    };
     for text in ["git push", "ls", "cargo build"] {
         for mode in [Mode::Ask, Mode::Edits, Mode::All] {
             let verdict = judged(text, mode);
             assert_eq!(verdict.decision, Decision::Ask, "{text}");
-            assert!(verdict.reason.starts_with("runs outside the sandbox\n") && !verdict.read_only, "{verdict:?}");
+            assert!(
+                verdict.reason.starts_with("runs outside the sandbox\n") && !verdict.read_only,
+                "{verdict:?}"
+            );
         }
         assert_eq!(judged(text, Mode::None).decision, Decision::Deny);
         assert_eq!(grant_for(&facts(text)), None);
@@ -397,7 +410,10 @@ fn a_session_allowance_never_grows() -> Checked {
         Decision::Blocked
     );
     let always = grant.to_rule(&PathBuf::from(ROOT));
-    assert_eq!(always.to_string(), "allow bash: cargo test … for /home/dev/work/project");
+    assert_eq!(
+        always.to_string(),
+        "allow bash: cargo test … for /home/dev/work/project"
+    );
     assert_eq!(decide(&bash("cargo test"), Mode::Ask, &[always], &[]), Decision::Allow);
     Ok(())
 }

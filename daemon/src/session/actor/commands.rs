@@ -1,8 +1,8 @@
 //! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
 
 use super::{Actor, Next, Patience, Refused, fault};
-use crate::session::details::Parked;
 use crate::policy::{self, Facts, Policy};
+use crate::session::details::Parked;
 use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
 use crate::session::input::{Answer, Input, Send};
 use crate::session::known::known;
@@ -48,7 +48,11 @@ impl Actor {
                 // A change of mode answers approvals, so the turn they belong to goes on first.
                 let acts = changed.mode.is_some();
                 let input = Input::Change(changed);
-                let answer = if acts { self.command(input).await } else { self.commit(input, Patience::Command).await };
+                let answer = if acts {
+                    self.command(input).await
+                } else {
+                    self.commit(input, Patience::Command).await
+                };
                 Self::reply(reply, answer.map(drop))
             }
             Message::Refresh(environment, by) => self.refresh(environment, by).await,
@@ -89,14 +93,25 @@ impl Actor {
         let input_id = send.input_id.clone();
         let events = self.command(Input::Send(send)).await?;
         let accepted = events.iter().find_map(|envelope| match envelope.event() {
-            Some(Event::InputAccepted(accepted)) if accepted.input_id == input_id => Some((envelope.seq, accepted.disposition)),
+            Some(Event::InputAccepted(accepted)) if accepted.input_id == input_id => {
+                Some((envelope.seq, accepted.disposition))
+            }
             _ => None,
         });
-        let Some((seq, disposition)) = accepted else { return Err(Refused::Busy(fault("the input left no event"))) };
+        let Some((seq, disposition)) = accepted else {
+            return Err(Refused::Busy(fault("the input left no event")));
+        };
         let turn = self.state.turn.as_ref().filter(|turn| turn.inputs.contains(&input_id));
         let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
-        let turn = turn.or(self.state.turn.as_ref().filter(|_| steered)).map(|turn| turn.id.clone());
-        Ok(Sent { input_id, seq, disposition, turn })
+        let turn = turn
+            .or(self.state.turn.as_ref().filter(|_| steered))
+            .map(|turn| turn.id.clone());
+        Ok(Sent {
+            input_id,
+            seq,
+            disposition,
+            turn,
+        })
     }
 
     /// Reads the project's file again: a session that lives is only ever narrowed by it.
@@ -109,11 +124,16 @@ impl Actor {
 
     /// The recorded answer to an input that is known already.
     async fn known(&self, send: &Send) -> Result<Option<Sent>, Refused> {
-        let known = known(&self.deps.log, self.key, &self.state, &send.input_id).await.map_err(Refused::Busy)?;
+        let known = known(&self.deps.log, self.key, &self.state, &send.input_id)
+            .await
+            .map_err(Refused::Busy)?;
         let Some((accepted, sent)) = known else { return Ok(None) };
         if accepted.content != send.content {
-            let error = RpcError::new(ErrorKind::InputConflict, format!("input {} is known with another content", send.input_id))
-                .hint("use a new input_id");
+            let error = RpcError::new(
+                ErrorKind::InputConflict,
+                format!("input {} is known with another content", send.input_id),
+            )
+            .hint("use a new input_id");
             return Err(Refused::Busy(error));
         }
         Ok(Some(sent))
@@ -123,25 +143,42 @@ impl Actor {
         let running = self.state.turn.as_ref().map(|turn| turn.id.clone());
         let named = turn.clone().or_else(|| running.clone());
         if named.is_none() || named != running {
-            return Ok(Interrupted { interrupted: false, turn, outcome: self.state.outcome });
+            return Ok(Interrupted {
+                interrupted: false,
+                turn,
+                outcome: self.state.outcome,
+            });
         }
         self.command(Input::Interrupt { turn, by }).await?;
-        Ok(Interrupted { interrupted: true, turn: running, outcome: None })
+        Ok(Interrupted {
+            interrupted: true,
+            turn: running,
+            outcome: None,
+        })
     }
 
     async fn answer(&mut self, request: AnswerRequest) -> Result<Answered, Refused> {
         let Some((recorded, _)) = self.details.approvals.get(&request.id).cloned() else {
-            let error = RpcError::new(ErrorKind::AlreadyResolved, format!("approval {} is settled already", request.id));
+            let error = RpcError::new(
+                ErrorKind::AlreadyResolved,
+                format!("approval {} is settled already", request.id),
+            );
             return Err(Refused::Busy(error));
         };
         if recorded.digest != request.digest {
-            let error = RpcError::new(ErrorKind::DigestMismatch, "the answer is for another request than the one that waits")
-                .hint("read the request again and answer that");
+            let error = RpcError::new(
+                ErrorKind::DigestMismatch,
+                "the answer is for another request than the one that waits",
+            )
+            .hint("read the request again and answer that");
             return Err(Refused::Busy(error));
         }
         if !recorded.choices.contains(&request.decision) {
-            let error = RpcError::new(ErrorKind::InvalidParams, "this answer is not among the choices of the request")
-                .with("choices", &recorded.choices);
+            let error = RpcError::new(
+                ErrorKind::InvalidParams,
+                "this answer is not among the choices of the request",
+            )
+            .with("choices", &recorded.choices);
             return Err(Refused::Busy(error));
         }
         let edited = request.edited.map(Box::new);
@@ -157,13 +194,25 @@ impl Actor {
         };
         let events = self.command(Input::Answer(Box::new(answer))).await?;
         let resolved = |envelope: &Arc<Envelope>| match envelope.event() {
-            Some(Event::ApprovalResolved(resolved)) if resolved.approval == id => Some((envelope.seq, resolved.decision)),
+            Some(Event::ApprovalResolved(resolved)) if resolved.approval == id => {
+                Some((envelope.seq, resolved.decision))
+            }
             _ => None,
         };
         let session = self.session.clone();
         match (events.iter().find_map(resolved), changed) {
-            (Some((seq, decision)), _) => Ok(Answered { session, decision, seq, id }),
-            (None, None) => Ok(Answered { session, decision: decision.into(), seq: self.state.seq, id }),
+            (Some((seq, decision)), _) => Ok(Answered {
+                session,
+                decision,
+                seq,
+                id,
+            }),
+            (None, None) => Ok(Answered {
+                session,
+                decision: decision.into(),
+                seq: self.state.seq,
+                id,
+            }),
             (None, Some(facts)) => Err(Refused::Busy(self.edit_refused(&facts))),
         }
     }
@@ -172,24 +221,51 @@ impl Actor {
     fn edit_refused(&self, facts: &Facts) -> RpcError {
         let set = self.rules();
         let grants = &self.state.grants;
-        let policy = Policy { mode: self.state.mode(), rules: &set.rules, grants, builtin_allow: set.builtin_allow };
+        let policy = Policy {
+            mode: self.state.mode(),
+            rules: &set.rules,
+            grants,
+            builtin_allow: set.builtin_allow,
+        };
         let verdict = policy::judge(facts, &policy);
-        RpcError::new(ErrorKind::EditRefused, format!("the changed call may not run: {}", verdict.reason))
-            .hint("the request still waits: answer it as it is, or change it otherwise")
-            .with("verdict", verdict.decision)
+        RpcError::new(
+            ErrorKind::EditRefused,
+            format!("the changed call may not run: {}", verdict.reason),
+        )
+        .hint("the request still waits: answer it as it is, or change it otherwise")
+        .with("verdict", verdict.decision)
     }
 
     /// The call an approval is about.
     fn look(&mut self, approval: &ApprovalId) -> Result<Asked, Refused> {
-        let resolved = || Refused::Busy(RpcError::new(ErrorKind::AlreadyResolved, format!("approval {approval} is settled already")));
+        let resolved = || {
+            Refused::Busy(RpcError::new(
+                ErrorKind::AlreadyResolved,
+                format!("approval {approval} is settled already"),
+            ))
+        };
         let (request, _) = self.details.approvals.get(approval).ok_or_else(resolved)?;
-        let call = request.call.as_ref().and_then(|call| self.details.calls.get(call)).cloned();
+        let call = request
+            .call
+            .as_ref()
+            .and_then(|call| self.details.calls.get(call))
+            .cloned();
         let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
         let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
-            return Err(Refused::Busy(RpcError::new(ErrorKind::InvalidParams, "the request is about no call that could be changed")));
+            return Err(Refused::Busy(RpcError::new(
+                ErrorKind::InvalidParams,
+                "the request is about no call that could be changed",
+            )));
         };
-        let place = self.place().map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
-        Ok(Asked { tool, place, arguments: call.arguments, redactor: self.deps.redactor.clone() })
+        let place = self
+            .place()
+            .map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
+        Ok(Asked {
+            tool,
+            place,
+            arguments: call.arguments,
+            redactor: self.deps.redactor.clone(),
+        })
     }
 
     /// A client's environment is taken over between turns.
@@ -198,7 +274,16 @@ impl Actor {
         if environment == self.environment || self.state.turn.is_some() {
             return Next::Go;
         }
-        match self.commit(Input::Refresh { environment: environment.clone(), by }, Patience::Command).await {
+        match self
+            .commit(
+                Input::Refresh {
+                    environment: environment.clone(),
+                    by,
+                },
+                Patience::Command,
+            )
+            .await
+        {
             Ok(_) => {
                 self.environment = environment;
                 self.place = None;
@@ -229,7 +314,9 @@ impl Actor {
 }
 
 fn not_waiting(input_id: &InputId) -> RpcError {
-    RpcError::new(ErrorKind::InputNotFound, format!("no input {input_id} waits in this session"))
-        .hint("agentctl queue list shows what waits")
+    RpcError::new(
+        ErrorKind::InputNotFound,
+        format!("no input {input_id} waits in this session"),
+    )
+    .hint("agentctl queue list shows what waits")
 }
-

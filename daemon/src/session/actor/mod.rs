@@ -100,9 +100,11 @@ impl Actor {
     /// The log takes no writes: the session is not opened.
     pub(crate) async fn begin(&mut self) -> Result<(), RpcError> {
         if self.parked == Parked::No {
-            self.commit(Input::Restarted, Patience::Effect).await.map_err(|refused| match refused {
-                Refused::Busy(error) | Refused::Broken(error) => error,
-            })?;
+            self.commit(Input::Restarted, Patience::Effect)
+                .await
+                .map_err(|refused| match refused {
+                    Refused::Busy(error) | Refused::Broken(error) => error,
+                })?;
             self.reconcile();
         }
         Ok(())
@@ -138,7 +140,11 @@ impl Actor {
         }
         let due = deadline(&self.state).map(|(at, due)| {
             let at = self.clock.instant(at);
-            if due == Due::Retry { at.max(self.grace_until) } else { at }
+            if due == Due::Retry {
+                at.max(self.grace_until)
+            } else {
+                at
+            }
         });
         // Who lists the session sees the mode end.
         let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
@@ -168,7 +174,11 @@ impl Actor {
         let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
         if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
             let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
-            return if works || self.publisher.watched() || !self.mailbox.is_empty() { Next::Go } else { Next::End };
+            return if works || self.publisher.watched() || !self.mailbox.is_empty() {
+                Next::Go
+            } else {
+                Next::End
+            };
         }
         let input = match self.unattended_at() {
             Some(at) if at <= Instant::now() => Input::Unattended,
@@ -275,20 +285,30 @@ impl Actor {
         let root = Path::new(&self.state.root);
         let own = set.rules.iter().filter_map(|rule| rule.bind(root));
         let rules = own.chain(self.project.rules.iter().cloned()).collect();
-        RuleSet { rules, builtin_allow: set.builtin_allow }
+        RuleSet {
+            rules,
+            builtin_allow: set.builtin_allow,
+        }
     }
 
     /// The feed of the model call that these events cut.
     fn cut_by(&self, drafts: &[Draft]) -> Option<Arc<Feed>> {
         let cuts = |draft: &Draft| matches!(&draft.event, Event::ItemCompleted(item) if item.status == ItemStatus::Interrupted);
         let key = self.state.turn.as_ref()?.model_key();
-        drafts.iter().any(cuts).then(|| self.runner.feed(&Effect::Model(key)).cloned())?
+        drafts
+            .iter()
+            .any(cuts)
+            .then(|| self.runner.feed(&Effect::Model(key)).cloned())?
     }
 
     /// What the running model call has shown, for a decision that cuts it.
     fn shown(&self) -> Vec<(usize, ItemType, String)> {
-        let Some(turn) = &self.state.turn else { return Vec::new() };
-        let Some(feed) = self.runner.feed(&Effect::Model(turn.model_key())) else { return Vec::new() };
+        let Some(turn) = &self.state.turn else {
+            return Vec::new();
+        };
+        let Some(feed) = self.runner.feed(&Effect::Model(turn.model_key())) else {
+            return Vec::new();
+        };
         let text = |(index, item_type, text)| match item_type {
             OpenType::Text => Some((index, ItemType::Text, text)),
             OpenType::Reasoning => Some((index, ItemType::Reasoning, text)),
@@ -300,7 +320,11 @@ impl Actor {
 
     pub(crate) fn publish(&self) {
         let wanted = wanted(&self.state);
-        let feeds = wanted.keys().filter_map(|effect| self.runner.feed(effect)).cloned().collect();
+        let feeds = wanted
+            .keys()
+            .filter_map(|effect| self.runner.feed(effect))
+            .cloned()
+            .collect();
         self.publisher.publish(Live {
             head: self.state.seq,
             ring: Arc::new(self.ring.clone()),
@@ -313,7 +337,13 @@ impl Actor {
 /// Lets the tools see the end of a job once it is recorded.
 pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
     if let Event::JobEnded(ended) = event {
-        jobs.ended(ended.job.clone(), JobResult { outcome: ended.outcome, output: ended.output.clone() });
+        jobs.ended(
+            ended.job.clone(),
+            JobResult {
+                outcome: ended.outcome,
+                output: ended.output.clone(),
+            },
+        );
     }
 }
 
@@ -337,12 +367,16 @@ pub(super) fn fault(what: &str) -> RpcError {
 }
 
 fn name_taken() -> RpcError {
-    RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another name, or rename that session")
+    RpcError::new(ErrorKind::NameTaken, "another session has this name")
+        .hint("choose another name, or rename that session")
 }
 
 /// What a client is told when the log failed.
 pub(crate) fn storage(error: &LogError) -> RpcError {
-    let told = RpcError::new(ErrorKind::StorageFailed, format!("the session cannot be written: {error}"));
+    let told = RpcError::new(
+        ErrorKind::StorageFailed,
+        format!("the session cannot be written: {error}"),
+    );
     match error.hint() {
         Some(hint) => told.hint(hint),
         None => told.hint("try again; the daemon's log has the detail"),
@@ -352,13 +386,20 @@ pub(crate) fn storage(error: &LogError) -> RpcError {
 /// The live view's first value.
 pub(crate) fn first_live(state: &State, session: &SessionId, details: &Details, parked: Parked) -> Live {
     let snapshot = Arc::new(snapshot(session, state, details, parked));
-    Live { head: state.seq, ring: Arc::default(), feeds: Vec::new(), snapshot }
+    Live {
+        head: state.seq,
+        ring: Arc::default(),
+        feeds: Vec::new(),
+        snapshot,
+    }
 }
 
 /// Whether an opened session waits for somebody, rather than going on by itself.
 pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
-    let open = state.turn.as_ref().is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
+    let open = state
+        .turn
+        .as_ref()
+        .is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
     let old = age > deps.tuning.park_after || deps.tuning.resume == super::deps::Resume::Off;
     if open && old { Parked::Yes } else { Parked::No }
 }
-

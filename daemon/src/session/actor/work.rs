@@ -34,12 +34,18 @@ impl Actor {
                 Effect::Job(_) => self.start_job(effect, feed),
             }
         }
-        debug_assert_eq!(self.runner.running(), wanted.into_keys().collect(), "what runs is what is wanted");
+        debug_assert_eq!(
+            self.runner.running(),
+            wanted.into_keys().collect(),
+            "what runs is what is wanted"
+        );
         self.publish();
     }
 
     fn start_model(&mut self, effect: Effect, feed: Arc<Feed>) {
-        let (Effect::Model(key), Some(turn)) = (&effect, &self.state.turn) else { return };
+        let (Effect::Model(key), Some(turn)) = (&effect, &self.state.turn) else {
+            return;
+        };
         let interactive = turn.interactive;
         let call = ModelCall {
             key: key.clone(),
@@ -53,32 +59,72 @@ impl Actor {
             place: self.place(),
             cwd: self.state.cwd.clone(),
             root: self.state.root.clone(),
-            audience: if interactive { Audience::Person } else { Audience::Nobody },
+            audience: if interactive {
+                Audience::Person
+            } else {
+                Audience::Nobody
+            },
             feed: Arc::clone(&feed),
             redactor: self.deps.redactor.clone(),
         };
-        self.runner.start(effect, feed, |_| async move { End::Model(Box::new(call.run().await)) });
+        self.runner
+            .start(effect, feed, |_| async move { End::Model(Box::new(call.run().await)) });
     }
 
     fn start_tool(&mut self, effect: Effect, feed: Arc<Feed>) {
         let Effect::Tool(call) = &effect else { return };
-        let Some(mut requested) = self.details.calls.get(call).cloned() else { return };
-        let approved = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.approval.is_some());
-        let edited = self.state.turn.as_ref().and_then(|turn| turn.call(call)).is_some_and(|call| call.edited.is_some());
+        let Some(mut requested) = self.details.calls.get(call).cloned() else {
+            return;
+        };
+        let approved = self
+            .state
+            .turn
+            .as_ref()
+            .and_then(|turn| turn.call(call))
+            .is_some_and(|call| call.approval.is_some());
+        let edited = self
+            .state
+            .turn
+            .as_ref()
+            .and_then(|turn| turn.call(call))
+            .is_some_and(|call| call.edited.is_some());
         if !approved {
             // Nobody saw the contents, so an earlier call of the same reply may change them.
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
         }
-        let tool = self.deps.tools.iter().find(|tool| tool.spec().name == requested.tool).cloned();
-        let place = self.place().and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        let tool = self
+            .deps
+            .tools
+            .iter()
+            .find(|tool| tool.spec().name == requested.tool)
+            .cloned();
+        let place = self
+            .place()
+            .and_then(|place| if approved { Ok(place) } else { impersonal(place) });
         // Nobody looked at a call that the built-in list let through.
-        let confinement = if requested.verdict.read_only && !approved { Confinement::ReadOnly } else { Confinement::Session };
+        let confinement = if requested.verdict.read_only && !approved {
+            Confinement::ReadOnly
+        } else {
+            Confinement::Session
+        };
         let (guard, log, session) = (self.deps.guard.clone(), self.deps.log.clone(), self.key);
         let redactor = self.deps.redactor.clone();
         let shown = Arc::clone(&feed);
         let arguments = if edited { Arguments::Persons } else { Arguments::Models };
         self.runner.start(effect, feed, move |stop| async move {
-            let call = ToolCall { requested, arguments, tool, place, guard, confinement, stop, log, session, feed: shown, redactor };
+            let call = ToolCall {
+                requested,
+                arguments,
+                tool,
+                place,
+                guard,
+                confinement,
+                stop,
+                log,
+                session,
+                feed: shown,
+                redactor,
+            };
             End::Tool(Box::new(call.run().await))
         });
     }
@@ -86,8 +132,16 @@ impl Actor {
     fn start_job(&mut self, effect: Effect, feed: Arc<Feed>) {
         let Effect::Job(job) = &effect else { return };
         let (log, session, shown) = (self.deps.log.clone(), self.key, Arc::clone(&feed));
-        let run = JobRun { job: job.clone(), jobs: self.jobs.clone(), log, session, feed: shown, redactor: self.deps.redactor.clone() };
-        self.runner.start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
+        let run = JobRun {
+            job: job.clone(),
+            jobs: self.jobs.clone(),
+            log,
+            session,
+            feed: shown,
+            redactor: self.deps.redactor.clone(),
+        };
+        self.runner
+            .start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
     }
 
     /// Where calls happen, opened when it is first needed.
@@ -107,7 +161,11 @@ impl Actor {
         for (path, hash) in &self.state.read_files {
             read.insert(path, hash);
         }
-        let place = Place { target, read, jobs: self.jobs.clone() };
+        let place = Place {
+            target,
+            read,
+            jobs: self.jobs.clone(),
+        };
         self.place = Some(place.clone());
         Ok(place)
     }
@@ -117,6 +175,9 @@ impl Actor {
 fn impersonal(place: Place) -> Result<Place, String> {
     let mut environment = place.target.environment().clone();
     environment.retain(|name, _| !is_personal(name));
-    let target = place.target.with_environment(environment).map_err(|error| error.to_string())?;
+    let target = place
+        .target
+        .with_environment(environment)
+        .map_err(|error| error.to_string())?;
     Ok(Place { target, ..place })
 }

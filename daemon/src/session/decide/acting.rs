@@ -1,9 +1,9 @@
 //! Calls run or wait: answers, ends, and what may start next.
 
 use super::Plan;
+use crate::session::effect::job::outcome;
 use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
-use crate::session::effect::job::outcome;
 use protocol::event::{
     ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
     TurnOutcome,
@@ -22,10 +22,16 @@ impl Plan<'_> {
     ) {
         if let (Some(call), false) = (&call, decision.allows()) {
             let cancelled = decision == Resolution::Cancelled;
-            let outcome = if cancelled { ToolOutcome::NotRun } else { ToolOutcome::Denied };
+            let outcome = if cancelled {
+                ToolOutcome::NotRun
+            } else {
+                ToolOutcome::Denied
+            };
             let text = match (decision, &feedback) {
                 (_, Some(feedback)) => format!("Not run. The user denied it and said: {feedback}"),
-                (Resolution::Deny, None) if matches!(by, By::Client { .. }) => "Not run. The user denied it.".to_owned(),
+                (Resolution::Deny, None) if matches!(by, By::Client { .. }) => {
+                    "Not run. The user denied it.".to_owned()
+                }
                 (Resolution::Deny, None) => format!("Not run. It was denied by {by}."),
                 (Resolution::Cancelled, None) => "Not run: the turn was stopped.".to_owned(),
                 _ => "Not run: it needs an approval and nobody could answer. Go on without it.".to_owned(),
@@ -67,7 +73,11 @@ impl Plan<'_> {
             Mode::None => "mode none",
             Mode::Ask | Mode::Edits => return,
         });
-        let decision = if mode == Mode::All { Resolution::Once } else { Resolution::Deny };
+        let decision = if mode == Mode::All {
+            Resolution::Once
+        } else {
+            Resolution::Deny
+        };
         self.resolve_pending(Which::Yielding, decision, &rule);
     }
 
@@ -93,7 +103,10 @@ impl Plan<'_> {
     }
 
     pub(super) fn tool_ended(&mut self, end: ToolEnd) {
-        let running = |turn: &Turn| turn.call(&end.call).is_some_and(|call| call.progress == Progress::Running);
+        let running = |turn: &Turn| {
+            turn.call(&end.call)
+                .is_some_and(|call| call.progress == Progress::Running)
+        };
         if !self.state.turn.as_ref().is_some_and(running) {
             return;
         }
@@ -138,8 +151,15 @@ impl Plan<'_> {
     }
 
     fn next_step(&mut self) {
-        let Some((turn, step)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.step)) else { return };
-        let steers: Vec<_> = self.state.steers.iter().map(|waiting| waiting.input_id.clone()).collect();
+        let Some((turn, step)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.step)) else {
+            return;
+        };
+        let steers: Vec<_> = self
+            .state
+            .steers
+            .iter()
+            .map(|waiting| waiting.input_id.clone())
+            .collect();
         for input_id in steers {
             self.deliver(input_id, &turn);
         }
@@ -161,8 +181,10 @@ impl Plan<'_> {
         let Some(turn) = &self.state.turn else { return };
         let refused = turn.calls.iter().filter(|call| call.progress == Progress::Refused);
         for call in refused.map(|call| call.id.clone()).collect::<Vec<_>>() {
-            let (outcome, output) =
-                self.refusals.remove(&call).unwrap_or((ToolOutcome::Denied, "Not run: it was denied.".to_owned()));
+            let (outcome, output) = self
+                .refusals
+                .remove(&call)
+                .unwrap_or((ToolOutcome::Denied, "Not run: it was denied.".to_owned()));
             self.emit(ended(call, outcome, &output));
         }
     }
@@ -173,7 +195,10 @@ impl Plan<'_> {
         self.resolve_pending(Which::All, Resolution::Cancelled, &by);
         self.close_refused();
         let Some(turn) = &self.state.turn else { return };
-        let waiting = turn.calls.iter().filter(|call| matches!(call.progress, Progress::Asked | Progress::Ready));
+        let waiting = turn
+            .calls
+            .iter()
+            .filter(|call| matches!(call.progress, Progress::Asked | Progress::Ready));
         for call in waiting.map(|call| call.id.clone()).collect::<Vec<_>>() {
             self.emit(ended(call, ToolOutcome::NotRun, "Not run: the turn was stopped."));
         }
@@ -182,7 +207,12 @@ impl Plan<'_> {
 
     pub(super) fn request_interrupt(&mut self, outcome: TurnOutcome, hard: bool, by: By) {
         if let Some(turn) = self.state.turn.as_ref().map(|turn| turn.id.clone()) {
-            self.emit(TurnInterruptRequested { turn, outcome, hard, by });
+            self.emit(TurnInterruptRequested {
+                turn,
+                outcome,
+                hard,
+                by,
+            });
         }
     }
 }

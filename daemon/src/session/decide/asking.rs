@@ -36,10 +36,20 @@ impl Plan<'_> {
 
     /// The request that puts the question.
     pub(super) fn request(&self, question: Question<'_>) -> ApprovalRequested {
-        let Question { call, turn, tool, facts, action, digest, verdict } = question;
+        let Question {
+            call,
+            turn,
+            tool,
+            facts,
+            action,
+            digest,
+            verdict,
+        } = question;
         // An ask rule speaks before every allowance, so none would spare the next question.
         let grant = grant_for(facts).filter(|_| verdict.rule.is_none());
-        let always = grant.as_ref().map(|grant| grant.to_rule(self.state.root.as_ref()).to_string());
+        let always = grant
+            .as_ref()
+            .map(|grant| grant.to_rule(self.state.root.as_ref()).to_string());
         ApprovalRequested {
             approval: ApprovalId((self.context.new_id)()),
             call: Some(call),
@@ -60,7 +70,14 @@ impl Plan<'_> {
         if !self.state.pending().any(|(pending, _)| pending.id == answer.approval) {
             return;
         }
-        let Answer { approval, decision, feedback, request, edited, by } = answer;
+        let Answer {
+            approval,
+            decision,
+            feedback,
+            request,
+            edited,
+            by,
+        } = answer;
         if let (Some(edited), Some(call)) = (edited, &request.call) {
             let call = call.clone();
             return self.answer_edited(approval, call, decision, request, *edited, by);
@@ -70,7 +87,11 @@ impl Plan<'_> {
         let grant = grant.and_then(|grant| serde_json::to_value(grant).ok());
         let stays = request.call.is_none() && decision == Choice::Deny;
         self.resolve(approval, request.call, decision.into(), feedback, grant, by);
-        if stays { self.end_at_step_limit() } else { self.advance() }
+        if stays {
+            self.end_at_step_limit()
+        } else {
+            self.advance()
+        }
     }
 
     /// The person's own version of a call: what they typed needs no second consent, what goes beyond what they were shown does.
@@ -84,7 +105,11 @@ impl Plan<'_> {
         edited: Edited,
         by: protocol::By,
     ) {
-        let Edited { arguments, inspected, reach } = edited;
+        let Edited {
+            arguments,
+            inspected,
+            reach,
+        } = edited;
         let judged = self.judge(&inspected.facts);
         let asks_again = judged.decision == Decision::Ask && (reach == Reach::Beyond || judged.rule.is_some());
         let mut action = inspected.action;
@@ -107,7 +132,12 @@ impl Plan<'_> {
             by,
         });
         if asks_again {
-            let verdict = Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only: judged.read_only };
+            let verdict = Verdict {
+                decision: judged.decision,
+                reason: judged.reason,
+                rule: judged.rule,
+                read_only: judged.read_only,
+            };
             let question = Question {
                 call,
                 turn: request.turn,

@@ -35,7 +35,10 @@ const CHOICE_PAUSE_MS: u64 = 5_000;
 impl Plan<'_> {
     fn expects(&self, key: &ModelKey) -> bool {
         let calling = Stage::Calling { retry_at: None };
-        self.state.turn.as_ref().is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
+        self.state
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.stage == calling && turn.model_key() == *key)
     }
 
     pub(super) fn replied(&mut self, replied: Replied) {
@@ -45,7 +48,16 @@ impl Plan<'_> {
         if replied.pieces.is_empty() && replied.stop != protocol::Stop::PauseTurn {
             return self.empty_reply(replied);
         }
-        let Replied { key, pieces, stop, model, usage, cost, manifest, room } = replied;
+        let Replied {
+            key,
+            pieces,
+            stop,
+            model,
+            usage,
+            cost,
+            manifest,
+            room,
+        } = replied;
         let mut asked = Vec::new();
         let mut calls = 0;
         for piece in pieces {
@@ -68,7 +80,16 @@ impl Plan<'_> {
             }
         }
         let (turn, step, attempt) = (key.turn, key.step, key.attempt);
-        self.emit(StepCompleted { turn, step, attempt, stop, model, usage, cost, manifest });
+        self.emit(StepCompleted {
+            turn,
+            step,
+            attempt,
+            stop,
+            model,
+            usage,
+            cost,
+            manifest,
+        });
         for request in asked {
             self.emit(request);
         }
@@ -91,40 +112,68 @@ impl Plan<'_> {
     }
 
     /// Records the call with its verdict; answers the approval to be asked for.
-    fn request_call(&mut self, key: &ModelKey, index: usize, nth: usize, call: RequestedCall) -> Option<ApprovalRequested> {
+    fn request_call(
+        &mut self,
+        key: &ModelKey,
+        index: usize,
+        nth: usize,
+        call: RequestedCall,
+    ) -> Option<ApprovalRequested> {
         let id = CallId::at(self.state.seq.next());
         let (inspected, argument_error) = match call.inspected {
-            Ok(_) if nth >= MAX_CALLS => (None, Some(format!("at most {MAX_CALLS} calls are taken from one reply"))),
+            Ok(_) if nth >= MAX_CALLS => (
+                None,
+                Some(format!("at most {MAX_CALLS} calls are taken from one reply")),
+            ),
             Ok(inspected) => (Some(inspected), None),
             Err(error) => (None, Some(error)),
         };
         let judged = inspected.as_ref().map(|inspected| self.judge(&inspected.facts));
-        let mut action = inspected.as_ref().map(|inspected| inspected.action.clone()).unwrap_or_default();
+        let mut action = inspected
+            .as_ref()
+            .map(|inspected| inspected.action.clone())
+            .unwrap_or_default();
         let verdict = match judged {
             Some(judged) => {
                 action.parts.clone_from(&judged.parts);
                 let read_only = judged.read_only;
-                Verdict { decision: judged.decision, reason: judged.reason, rule: judged.rule, read_only }
+                Verdict {
+                    decision: judged.decision,
+                    reason: judged.reason,
+                    rule: judged.rule,
+                    read_only,
+                }
             }
-            None => Verdict { decision: Decision::Deny, reason: "the arguments are wrong".to_owned(), rule: None, read_only: false },
+            None => Verdict {
+                decision: Decision::Deny,
+                reason: "the arguments are wrong".to_owned(),
+                rule: None,
+                read_only: false,
+            },
         };
         if let Some(error) = &argument_error {
             self.refusals.insert(id.clone(), (ToolOutcome::Error, error.clone()));
         } else if verdict.decision > Decision::Ask {
-            self.refusals.insert(id.clone(), (ToolOutcome::Denied, format!("Not run: {}", verdict.reason)));
+            self.refusals.insert(
+                id.clone(),
+                (ToolOutcome::Denied, format!("Not run: {}", verdict.reason)),
+            );
         }
         let digest = inspected.as_ref().map(|inspected| inspected.digest.clone());
-        let request = inspected.as_ref().filter(|_| verdict.decision == Decision::Ask).map(|inspected| {
-            self.request(Question {
-                call: id.clone(),
-                turn: key.turn.clone(),
-                tool: call.tool.clone(),
-                facts: &inspected.facts,
-                action: action.clone(),
-                digest: inspected.digest.clone(),
-                verdict: &verdict,
-            })
-        });
+        let request = inspected
+            .as_ref()
+            .filter(|_| verdict.decision == Decision::Ask)
+            .map(|inspected| {
+                self.request(Question {
+                    call: id.clone(),
+                    turn: key.turn.clone(),
+                    tool: call.tool.clone(),
+                    facts: &inspected.facts,
+                    action: action.clone(),
+                    digest: inspected.digest.clone(),
+                    verdict: &verdict,
+                })
+            });
         let requested = ToolRequested {
             call: id,
             turn: key.turn.clone(),
@@ -172,9 +221,19 @@ impl Plan<'_> {
         let (turn, step, attempt) = (failed.key.turn, failed.key.step, failed.key.attempt);
         let mut error = failed.error;
         if let (None, Retry::After(Some(asked)), None) = (retry_at, failed.retry, &error.hint) {
-            error.hint = Some(format!("the provider asks to wait {} s; send it again after that", asked.as_secs()));
+            error.hint = Some(format!(
+                "the provider asks to wait {} s; send it again after that",
+                asked.as_secs()
+            ));
         }
-        self.emit(StepFailed { turn, step, attempt, error: error.clone(), retry_at, usage: failed.usage });
+        self.emit(StepFailed {
+            turn,
+            step,
+            attempt,
+            error: error.clone(),
+            retry_at,
+            usage: failed.usage,
+        });
         if retry_at.is_none() {
             self.end(TurnOutcome::Failed, Some(error));
         }
@@ -182,19 +241,35 @@ impl Plan<'_> {
 
     /// How long to wait before the next try; `None`: there is none.
     fn pause_ms(&self, retry: Retry) -> Option<u64> {
-        let (turn, Retry::After(asked)) = (self.state.turn.as_ref()?, retry) else { return None };
+        let (turn, Retry::After(asked)) = (self.state.turn.as_ref()?, retry) else {
+            return None;
+        };
         if turn.failures >= self.context.retries {
             return None;
         }
-        let doubled = FIRST_PAUSE_MS.saturating_mul(1 << turn.failures.min(10)).min(LONGEST_PAUSE_MS);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 30 s")]
+        let doubled = FIRST_PAUSE_MS
+            .saturating_mul(1 << turn.failures.min(10))
+            .min(LONGEST_PAUSE_MS);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "at most 30 s"
+        )]
         let own = (doubled as f64 * (0.5 + self.context.jitter / 2.0)) as u64;
         let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "at most 5 s")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "at most 5 s"
+        )]
         let spread = ((asked / 10).min(SPREAD_MS) as f64 * self.context.jitter) as u64;
         let pause = own.max(asked.saturating_add(spread));
         let spent = turn.failing_since.map_or(0, |since| self.context.at.ms_since(since));
-        let left = turn.deadline().map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
+        let left = turn
+            .deadline()
+            .map_or(u64::MAX, |deadline| deadline.ms_since(self.context.at));
         (spent.saturating_add(pause) <= RETRYING_MS && pause < left).then_some(pause)
     }
 
@@ -206,7 +281,9 @@ impl Plan<'_> {
         (resumed && was != now).then(|| Reason {
             kind: "model_gone".to_owned(),
             message: format!("the turn began {was}, which is not there since the daemon was started again"),
-            hint: Some("run any agentctl command where that key is set; to go on with another model, send it again".to_owned()),
+            hint: Some(
+                "run any agentctl command where that key is set; to go on with another model, send it again".to_owned(),
+            ),
         })
     }
 
@@ -216,7 +293,14 @@ impl Plan<'_> {
         let tried = turn.failures < self.context.retries;
         let retry_at = tried.then(|| self.context.at.plus_ms(CHOICE_PAUSE_MS));
         let (turn, step, attempt) = (turn.id.clone(), turn.step, turn.attempt);
-        self.emit(StepFailed { turn, step, attempt, error: error.clone(), retry_at, usage: None });
+        self.emit(StepFailed {
+            turn,
+            step,
+            attempt,
+            error: error.clone(),
+            retry_at,
+            usage: None,
+        });
         if retry_at.is_none() {
             self.end(TurnOutcome::Failed, Some(error));
         }
@@ -230,7 +314,11 @@ impl Plan<'_> {
 
     /// Ends the turn in the middle of a reply; what was shown is recorded as it was.
     pub(super) fn cut_reply(&mut self, outcome: TurnOutcome, by: By) {
-        let Some((turn, step, step_seq)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.step, turn.step_seq))
+        let Some((turn, step, step_seq)) = self
+            .state
+            .turn
+            .as_ref()
+            .map(|turn| (turn.id.clone(), turn.step, turn.step_seq))
         else {
             return;
         };
@@ -239,15 +327,28 @@ impl Plan<'_> {
                 continue;
             }
             let (item, turn, status) = (ItemId::reply(step_seq, index), turn.clone(), ItemStatus::Interrupted);
-            self.emit(ItemCompleted { item, turn, step, item_type, text, status });
+            self.emit(ItemCompleted {
+                item,
+                turn,
+                step,
+                item_type,
+                text,
+                status,
+            });
         }
         self.end_by(outcome, None, Some(&by));
     }
 
     /// A turn from an earlier life goes on.
     pub(super) fn resume(&mut self) {
-        let Some((turn, lives)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.lives)) else { return };
-        self.emit(TurnResumed { turn, lives: lives + 1, reason: "restart".to_owned() });
+        let Some((turn, lives)) = self.state.turn.as_ref().map(|turn| (turn.id.clone(), turn.lives)) else {
+            return;
+        };
+        self.emit(TurnResumed {
+            turn,
+            lives: lives + 1,
+            reason: "restart".to_owned(),
+        });
         self.lose_running();
         let Some(turn) = &self.state.turn else { return };
         if !matches!(turn.stage, Stage::Calling { .. }) {
@@ -256,7 +357,14 @@ impl Plan<'_> {
         if lives >= MAX_LIVES {
             let message = format!("the daemon ended {lives} times during this model call");
             let hint = Some("look at the daemon's log, then send the input again".to_owned());
-            return self.end(TurnOutcome::Failed, Some(Reason { kind: "gave_up".to_owned(), message, hint }));
+            return self.end(
+                TurnOutcome::Failed,
+                Some(Reason {
+                    kind: "gave_up".to_owned(),
+                    message,
+                    hint,
+                }),
+            );
         }
         // In back-off the next try comes by itself.
         if turn.stage == (Stage::Calling { retry_at: None }) {

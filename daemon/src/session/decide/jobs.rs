@@ -7,10 +7,27 @@ use protocol::event::JobEnded;
 
 impl Plan<'_> {
     pub(super) fn job_ended(&mut self, end: JobEnd) {
-        let Some(job) = self.state.jobs.iter().find(|job| job.id == end.job) else { return };
+        let Some(job) = self.state.jobs.iter().find(|job| job.id == end.job) else {
+            return;
+        };
         let call = job.call.clone();
-        let JobEnd { job, outcome, output, blob, exit_code, duration_ms } = end;
-        self.emit(JobEnded { job, call, outcome, output, blob, exit_code, duration_ms });
+        let JobEnd {
+            job,
+            outcome,
+            output,
+            blob,
+            exit_code,
+            duration_ms,
+        } = end;
+        self.emit(JobEnded {
+            job,
+            call,
+            outcome,
+            output,
+            blob,
+            exit_code,
+            duration_ms,
+        });
     }
 
     /// What ran in an earlier life of the daemon died with it.

@@ -43,7 +43,12 @@ struct Plan<'a> {
 
 /// The events that follow from `input`.
 pub(crate) fn decide(state: &State, context: &Context<'_>, input: Input) -> Vec<Draft> {
-    let mut plan = Plan { state: state.clone(), context, drafts: Vec::new(), refusals: BTreeMap::new() };
+    let mut plan = Plan {
+        state: state.clone(),
+        context,
+        drafts: Vec::new(),
+        refusals: BTreeMap::new(),
+    };
     plan.decide(input);
     plan.drafts
 }
@@ -90,15 +95,26 @@ impl Plan<'_> {
 
     /// A timed mode that is over gives way before anything is decided in it.
     fn end_timed_mode(&mut self) {
-        if self.state.settings.mode_until.is_some_and(|until| until <= self.context.at) {
+        if self
+            .state
+            .settings
+            .mode_until
+            .is_some_and(|until| until <= self.context.at)
+        {
             let mode = self.state.settings.mode_after.unwrap_or_default();
-            self.emit(SessionChanged { mode: Some(mode), ..unchanged(By::daemon("the time of the mode is over")) });
+            self.emit(SessionChanged {
+                mode: Some(mode),
+                ..unchanged(By::daemon("the time of the mode is over"))
+            });
         }
     }
 
     /// Whether `turn` names the turn that runs; none names whichever does.
     fn runs(&self, turn: Option<&TurnId>) -> bool {
-        self.state.turn.as_ref().is_some_and(|running| turn.is_none_or(|turn| *turn == running.id))
+        self.state
+            .turn
+            .as_ref()
+            .is_some_and(|running| turn.is_none_or(|turn| *turn == running.id))
     }
 
     fn accept(&mut self, send: Send) {
@@ -139,7 +155,12 @@ impl Plan<'_> {
         if self.state.waiting(&input_id).is_none() {
             return;
         }
-        self.emit(InputSettled { input_id, outcome: InputOutcome::Cancelled, turn: None, by: Some(by) });
+        self.emit(InputSettled {
+            input_id,
+            outcome: InputOutcome::Cancelled,
+            turn: None,
+            by: Some(by),
+        });
         self.advance();
     }
 
@@ -179,7 +200,9 @@ impl Plan<'_> {
             None => {}
             Some(Stage::Calling { .. }) => self.cut_reply(outcome, by),
             Some(Stage::Acting) => self.stop_calls(outcome, by),
-            Some(Stage::Stopping { outcome, hard: false, .. }) => self.request_interrupt(outcome, true, by),
+            Some(Stage::Stopping {
+                outcome, hard: false, ..
+            }) => self.request_interrupt(outcome, true, by),
             Some(Stage::Stopping { hard: true, .. }) => {}
         }
     }
@@ -211,7 +234,12 @@ impl Plan<'_> {
         let id = turn.id.clone();
         for input_id in turn.inputs.clone() {
             let outcome = input_outcome(outcome);
-            self.emit(InputSettled { input_id, outcome, turn: Some(id.clone()), by: by.cloned() });
+            self.emit(InputSettled {
+                input_id,
+                outcome,
+                turn: Some(id.clone()),
+                by: by.cloned(),
+            });
         }
         let Some(turn) = self.state.turn.clone() else { return };
         let urgent = self.state.queue.iter().find(|waiting| waiting.urgent);
@@ -237,7 +265,9 @@ impl Plan<'_> {
         if self.state.turn.is_some() || self.state.held {
             return;
         }
-        let Some(Waiting { input_id, terms, .. }) = self.state.queue.first().cloned() else { return };
+        let Some(Waiting { input_id, terms, .. }) = self.state.queue.first().cloned() else {
+            return;
+        };
         let turn = TurnId::at(self.state.seq.next());
         self.emit(TurnStarted {
             turn: turn.clone(),
@@ -254,18 +284,38 @@ impl Plan<'_> {
 
     fn deliver(&mut self, input_id: InputId, turn: &TurnId) {
         let item = ItemId::message(self.state.seq.next());
-        self.emit(InputDelivered { input_id, turn: turn.clone(), item });
+        self.emit(InputDelivered {
+            input_id,
+            turn: turn.clone(),
+            item,
+        });
     }
 
     /// Says where content goes whenever nobody named the model and it is another than was said last.
     fn announce_model(&mut self) {
-        let text = self.context.announce.clone().filter(|text| self.state.announced.as_ref() != Some(text));
+        let text = self
+            .context
+            .announce
+            .clone()
+            .filter(|text| self.state.announced.as_ref() != Some(text));
         if let Some(text) = text {
-            self.emit(NoticeAdded { code: "model_choice".to_owned(), level: NoticeLevel::Info, text });
+            self.emit(NoticeAdded {
+                code: "model_choice".to_owned(),
+                level: NoticeLevel::Info,
+                text,
+            });
         }
-        let text = self.context.project_notice.clone().filter(|text| self.state.project_notice.as_ref() != Some(text));
+        let text = self
+            .context
+            .project_notice
+            .clone()
+            .filter(|text| self.state.project_notice.as_ref() != Some(text));
         if let Some(text) = text {
-            self.emit(NoticeAdded { code: "project_config".to_owned(), level: NoticeLevel::Warning, text });
+            self.emit(NoticeAdded {
+                code: "project_config".to_owned(),
+                level: NoticeLevel::Warning,
+                text,
+            });
         }
     }
 
@@ -276,7 +326,12 @@ impl Plan<'_> {
         }
         if let Some(turn) = self.state.turn.as_ref().map(|turn| turn.id.clone()) {
             let model = self.state.settings.model.clone();
-            self.emit(StepStarted { turn, step, attempt, model });
+            self.emit(StepStarted {
+                turn,
+                step,
+                attempt,
+                model,
+            });
         }
         if let Some(reason) = lost {
             self.wait_for_choice(reason);
@@ -302,7 +357,14 @@ fn unchanged(by: By) -> SessionChanged {
 /// The first title: the first line of the first input.
 fn titled(content: &[Content], by: &By) -> SessionChanged {
     let text = plain_text(content);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(image)");
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("(image)");
     let title = line.chars().take(TITLE_CHARS).collect();
-    SessionChanged { title: Some(title), ..unchanged(by.clone()) }
+    SessionChanged {
+        title: Some(title),
+        ..unchanged(by.clone())
+    }
 }

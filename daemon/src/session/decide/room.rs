@@ -43,6 +43,10 @@ impl Plan<'_> {
     }
 
     fn notice(&mut self, code: &str, level: NoticeLevel, text: String) {
-        self.emit(NoticeAdded { code: code.to_owned(), level, text });
+        self.emit(NoticeAdded {
+            code: code.to_owned(),
+            level,
+            text,
+        });
     }
 }

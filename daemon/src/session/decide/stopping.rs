@@ -8,7 +8,11 @@ use protocol::event::{ToolOutcome, TurnOutcome};
 
 impl Plan<'_> {
     pub(super) fn advance_stopping(&mut self, outcome: TurnOutcome) {
-        let all_done = self.state.turn.as_ref().is_some_and(|turn| turn.calls.iter().all(|call| call.progress == Progress::Done));
+        let all_done = self
+            .state
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.calls.iter().all(|call| call.progress == Progress::Done));
         if all_done {
             self.end(outcome, None);
         }
@@ -16,7 +20,10 @@ impl Plan<'_> {
 
     fn running(&self) -> Vec<CallId> {
         let calls = self.state.turn.iter().flat_map(|turn| &turn.calls);
-        calls.filter(|call| call.progress == Progress::Running).map(|call| call.id.clone()).collect()
+        calls
+            .filter(|call| call.progress == Progress::Running)
+            .map(|call| call.id.clone())
+            .collect()
     }
 
     /// What runs did not end although it was killed.

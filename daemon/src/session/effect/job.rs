@@ -24,9 +24,24 @@ pub(crate) struct JobRun {
 impl JobRun {
     /// Goes on to the end.
     pub(crate) async fn run(self) -> JobEnd {
-        let Self { job, jobs, log, session, feed, redactor } = self;
-        let Some(adopted) = jobs.take(&job) else { return lost(job) };
-        feed.open(ItemId::job(&job), 0, OpenType::Call, Stream::Output, Some("bash".to_owned()));
+        let Self {
+            job,
+            jobs,
+            log,
+            session,
+            feed,
+            redactor,
+        } = self;
+        let Some(adopted) = jobs.take(&job) else {
+            return lost(job);
+        };
+        feed.open(
+            ItemId::job(&job),
+            0,
+            OpenType::Call,
+            Stream::Output,
+            Some("bash".to_owned()),
+        );
         let mut ended: Ended = adopted.until_ended(Box::new(FeedOutput::new(feed, &redactor))).await;
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
@@ -57,5 +72,12 @@ pub(crate) fn outcome(outcome: Outcome) -> ToolOutcome {
 /// The end of a job that nobody has any more.
 pub(crate) fn lost(job: JobId) -> JobEnd {
     let output = "Interrupted, outcome unknown: agentd ended while this ran, and ended it too.".to_owned();
-    JobEnd { job, outcome: ToolOutcome::Lost, output, blob: None, exit_code: None, duration_ms: 0 }
+    JobEnd {
+        job,
+        outcome: ToolOutcome::Lost,
+        output,
+        blob: None,
+        exit_code: None,
+        duration_ms: 0,
+    }
 }

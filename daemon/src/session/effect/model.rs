@@ -73,7 +73,10 @@ impl ModelCall {
             Ok(replied) => Ok(replied),
             Err(error) => Err(failed(self.key.clone(), error)),
         };
-        ModelEnd { result, history: self.history }
+        ModelEnd {
+            result,
+            history: self.history,
+        }
     }
 
     async fn reply(&mut self) -> Result<Replied, ModelError> {
@@ -81,12 +84,31 @@ impl ModelCall {
         self.read_history().await?;
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
-        let surroundings = Surroundings { cwd: &self.cwd, root: &self.root, at: self.turn_started_at };
-        let (request, manifest) =
-            assemble(&self.history, surroundings, specs, chosen.terms.clone(), &origin, self.audience);
-        let mut sink = FeedSink { feed: Arc::clone(&self.feed), key: self.key.clone() };
+        let surroundings = Surroundings {
+            cwd: &self.cwd,
+            root: &self.root,
+            at: self.turn_started_at,
+        };
+        let (request, manifest) = assemble(
+            &self.history,
+            surroundings,
+            specs,
+            chosen.terms.clone(),
+            &origin,
+            self.audience,
+        );
+        let mut sink = FeedSink {
+            feed: Arc::clone(&self.feed),
+            key: self.key.clone(),
+        };
         let reply = chosen.provider.call(&request, &mut sink).await?;
-        let ModelReply { items, stop, usage, model, .. } = reply;
+        let ModelReply {
+            items,
+            stop,
+            usage,
+            model,
+            ..
+        } = reply;
         let model = ModelRef {
             profile: chosen.profile.clone(),
             model: model.unwrap_or_else(|| request.model.clone()),
@@ -103,20 +125,35 @@ impl ModelCall {
             pieces.push(self.piece(index, item).await);
         }
         let cost = usage.and_then(|usage| (chosen.cost)(usage));
-        Ok(Replied { key: self.key.clone(), pieces, stop, model, usage, cost, manifest, room })
+        Ok(Replied {
+            key: self.key.clone(),
+            pieces,
+            stop,
+            model,
+            usage,
+            cost,
+            manifest,
+            room,
+        })
     }
 
     /// Brings the history up to the `step.started` that asked for this call.
     async fn read_history(&mut self) -> Result<(), ModelError> {
         let to = self.key.seq;
         while self.history.through < to {
-            let rows = self.log.read(self.session, self.history.through.0, crate::log::PAGE_ROWS).await;
+            let rows = self
+                .log
+                .read(self.session, self.history.through.0, crate::log::PAGE_ROWS)
+                .await;
             let rows = rows.map_err(|error| ModelError::new(crate::provider::Class::Server, error.to_string()))?;
             if rows.is_empty() {
                 break;
             }
             for row in rows {
-                let private = row.private.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+                let private = row
+                    .private
+                    .as_deref()
+                    .and_then(|bytes| serde_json::from_slice(bytes).ok());
                 let seq = protocol::Seq(row.seq);
                 match Event::parse(&row.kind, &row.body) {
                     Ok(Some(event)) => self.history.take(seq, event, private),
@@ -130,19 +167,32 @@ impl ModelCall {
     async fn piece(&self, index: usize, item: ReplyItem) -> Piece {
         let whole = |item_type, text, private| Piece::Item {
             index,
-            item: Item { item_type, text, status: ItemStatus::Whole, private },
+            item: Item {
+                item_type,
+                text,
+                status: ItemStatus::Whole,
+                private,
+            },
         };
         match item {
             ReplyItem::Text { text, private } => whole(ItemType::Text, text, private),
             ReplyItem::Reasoning { text, private } => whole(ItemType::Reasoning, text, private),
             ReplyItem::Refusal { text } => whole(ItemType::Refusal, text, None),
             ReplyItem::Opaque { private } => whole(ItemType::Opaque, String::new(), Some(private)),
-            ReplyItem::Call(call) => Piece::Call { index, call: Box::new(self.inspect(call).await) },
+            ReplyItem::Call(call) => Piece::Call {
+                index,
+                call: Box::new(self.inspect(call).await),
+            },
         }
     }
 
     async fn inspect(&self, call: ToolCall) -> RequestedCall {
-        let ToolCall { provider_call_id, name, arguments, private } = call;
+        let ToolCall {
+            provider_call_id,
+            name,
+            arguments,
+            private,
+        } = call;
         let (arguments, inspected) = match arguments {
             Err(bad) => (Value::String(bad.raw), Err(bad.message)),
             Ok(arguments) => {
@@ -151,7 +201,13 @@ impl ModelCall {
                 (arguments, inspected)
             }
         };
-        RequestedCall { tool: name, provider_call_id, arguments, private, inspected }
+        RequestedCall {
+            tool: name,
+            provider_call_id,
+            arguments,
+            private,
+            inspected,
+        }
     }
 
     async fn look(&self, name: &str, arguments: &Value) -> Result<Inspected, String> {
@@ -160,20 +216,40 @@ impl ModelCall {
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
         let place = self.place.as_ref().map_err(Clone::clone)?;
-        let inspected = tool.inspect(arguments, place).await.map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
+        let inspected = tool
+            .inspect(arguments, place)
+            .await
+            .map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
         Ok(Inspected::recorded(inspected, &self.redactor))
     }
 }
 
 fn tool_spec(tool: &dyn Tool) -> ToolSpec {
     let spec = tool.spec();
-    ToolSpec { name: spec.name.to_owned(), description: spec.description.clone(), schema: spec.schema.clone() }
+    ToolSpec {
+        name: spec.name.to_owned(),
+        description: spec.description.clone(),
+        schema: spec.schema.clone(),
+    }
 }
 
 fn failed(key: ModelKey, error: ModelError) -> Failed {
-    let retry = if error.class.retryable() { Retry::After(error.retry_after) } else { Retry::Never };
+    let retry = if error.class.retryable() {
+        Retry::After(error.retry_after)
+    } else {
+        Retry::Never
+    };
     let kind = error.class.as_str().to_owned();
-    Failed { key, error: Reason { kind, message: error.message, hint: error.hint }, retry, usage: error.usage }
+    Failed {
+        key,
+        error: Reason {
+            kind,
+            message: error.message,
+            hint: error.hint,
+        },
+        retry,
+        usage: error.usage,
+    }
 }
 
 /// Shows the reply in the feed while it comes.
@@ -191,7 +267,8 @@ impl Sink for FeedSink {
             ItemKind::Opaque => (OpenType::Opaque, Stream::Text, None),
             ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(name)),
         };
-        self.feed.open(ItemId::reply(self.key.seq, index), index, item_type, stream, tool);
+        self.feed
+            .open(ItemId::reply(self.key.seq, index), index, item_type, stream, tool);
     }
 
     fn push(&mut self, index: usize, text: &str) {

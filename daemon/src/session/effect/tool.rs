@@ -42,17 +42,54 @@ pub(crate) struct ToolCall {
 impl ToolCall {
     /// Runs the call to its end.
     pub(crate) async fn run(self) -> ToolEnd {
-        let Self { requested, arguments, tool, place, guard, confinement, stop, log, session, feed, redactor } = self;
+        let Self {
+            requested,
+            arguments,
+            tool,
+            place,
+            guard,
+            confinement,
+            stop,
+            log,
+            session,
+            feed,
+            redactor,
+        } = self;
         let call = requested.call.clone();
         let (tool, place) = match (tool, place) {
             (Some(tool), Ok(place)) => (tool, place),
-            (None, _) => return end(call, Ended::new(Outcome::NotRun, "this tool is not there any more"), None),
+            (None, _) => {
+                return end(
+                    call,
+                    Ended::new(Outcome::NotRun, "this tool is not there any more"),
+                    None,
+                );
+            }
             (_, Err(gone)) => return end(call, Ended::new(Outcome::NotRun, gone), None),
         };
-        feed.open(ItemId(call.0.clone()), 0, OpenType::Call, Stream::Output, Some(requested.tool.clone()));
+        feed.open(
+            ItemId(call.0.clone()),
+            0,
+            OpenType::Call,
+            Stream::Output,
+            Some(requested.tool.clone()),
+        );
         let output = Box::new(FeedOutput::new(feed, &redactor));
-        let run = RunContext { place, output, stop, call: call.0.clone(), guard, confinement };
-        let mut ended = tool.run(&requested.arguments, requested.digest.as_deref().unwrap_or_default(), run).await;
+        let run = RunContext {
+            place,
+            output,
+            stop,
+            call: call.0.clone(),
+            guard,
+            confinement,
+        };
+        let mut ended = tool
+            .run(
+                &requested.arguments,
+                requested.digest.as_deref().unwrap_or_default(),
+                run,
+            )
+            .await;
         if arguments == Arguments::Persons {
             ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
         }
@@ -94,7 +131,11 @@ fn changed(arguments: &serde_json::Value) -> String {
 pub(super) async fn store(log: &EventLog, session: SessionKey, whole: Vec<u8>, cut: u64) -> Option<BlobRef> {
     let bytes = whole.len() as u64;
     match log.put_blob(session, whole).await {
-        Ok(hash) => Some(BlobRef { hash: hash.to_string(), bytes, cut }),
+        Ok(hash) => Some(BlobRef {
+            hash: hash.to_string(),
+            bytes,
+            cut,
+        }),
         Err(error) => {
             tracing::warn!(%error, "an output was not stored whole");
             None
@@ -126,7 +167,10 @@ pub(super) struct FeedOutput {
 
 impl FeedOutput {
     pub(super) fn new(feed: Arc<Feed>, redactor: &Redactor) -> Self {
-        Self { feed, redacted: redactor.stream() }
+        Self {
+            feed,
+            redacted: redactor.stream(),
+        }
     }
 }
 

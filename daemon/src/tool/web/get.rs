@@ -37,7 +37,10 @@ pub(in crate::tool) struct Web {
 pub(in crate::tool) enum Fetched {
     Page(Page),
     /// The server points to another host, which is for another call to ask.
-    Elsewhere { from: Url, to: Url },
+    Elsewhere {
+        from: Url,
+        to: Url,
+    },
 }
 
 /// An answer.
@@ -73,7 +76,10 @@ pub(in crate::tool) enum Failure {
 
 impl Web {
     pub(in crate::tool) fn new(reach: Reach) -> Self {
-        Self { reach: Arc::new(reach), clients: Arc::default() }
+        Self {
+            reach: Arc::new(reach),
+            clients: Arc::default(),
+        }
     }
 
     /// Reads `url`.
@@ -91,7 +97,10 @@ impl Web {
     async fn follow(&self, mut url: Url) -> Result<Fetched, Failure> {
         for _ in 0..=REDIRECT_LIMIT {
             let screen = self.reach.screen(&url)?;
-            let request = self.client(screen)?.get(url.clone()).header(ACCEPT, HeaderValue::from_static(ACCEPTED));
+            let request = self
+                .client(screen)?
+                .get(url.clone())
+                .header(ACCEPT, HeaderValue::from_static(ACCEPTED));
             let response = request.send().await.map_err(|error| network(&error.without_url()))?;
             match redirect(&response, &url)? {
                 None => return page(response, url).await.map(Fetched::Page),
@@ -153,21 +162,31 @@ impl Resolve for Screened {
 
 /// Where an answer points to, if it only does that.
 fn redirect(response: &Response, from: &Url) -> Result<Option<Url>, Failure> {
-    let Some(location) = response.headers().get(LOCATION).filter(|_| response.status().is_redirection()) else {
+    let Some(location) = response
+        .headers()
+        .get(LOCATION)
+        .filter(|_| response.status().is_redirection())
+    else {
         return Ok(None);
     };
     let bad = || Failure::Network("the server redirects to something that is no address".into());
     let mut to = from.join(location.to_str().map_err(|_| bad())?).map_err(|_| bad())?;
     to.set_fragment(None);
     if from.scheme() == "https" && to.scheme() == "http" {
-        return Err(Refused(format!("the server redirects from https to {to}, which is not followed")).into());
+        return Err(Refused(format!(
+            "the server redirects from https to {to}, which is not followed"
+        ))
+        .into());
     }
     Ok(Some(to))
 }
 
 async fn page(mut response: Response, url: Url) -> Result<Page, Failure> {
     let status = response.status();
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_ascii_lowercase();
     let (mut body, mut extent) = (Vec::new(), Extent::Whole);
     while let Some(chunk) = response.chunk().await.map_err(|error| network(&error.without_url()))? {
@@ -178,7 +197,13 @@ async fn page(mut response: Response, url: Url) -> Result<Page, Failure> {
             break;
         }
     }
-    Ok(Page { url, status, content_type, body, extent })
+    Ok(Page {
+        url,
+        status,
+        content_type,
+        body,
+        extent,
+    })
 }
 
 /// An error with its causes, which hold what really happened.

@@ -35,7 +35,9 @@ pub(in crate::tool) struct Refused(pub(in crate::tool) String);
 
 impl Reach {
     pub(in crate::tool) fn new(hosts: &[String]) -> Self {
-        Self { hosts: hosts.iter().map(|host| host.to_lowercase()).collect() }
+        Self {
+            hosts: hosts.iter().map(|host| host.to_lowercase()).collect(),
+        }
     }
 
     /// The address that `text` means, if it may be asked for.
@@ -44,10 +46,15 @@ impl Reach {
     /// It is none, or one that is never asked for; the text says why.
     pub(in crate::tool) fn parse(&self, text: &str) -> Result<Url, Refused> {
         if text.len() > URL_LIMIT_BYTES {
-            return Err(Refused(format!("has {} bytes, at most {URL_LIMIT_BYTES} are allowed", text.len())));
+            return Err(Refused(format!(
+                "has {} bytes, at most {URL_LIMIT_BYTES} are allowed",
+                text.len()
+            )));
         }
         let mut url = Url::parse(text.trim()).map_err(|error| {
-            Refused(format!("is not a complete address such as https://example.org/page: {error}"))
+            Refused(format!(
+                "is not a complete address such as https://example.org/page: {error}"
+            ))
         })?;
         url.set_fragment(None);
         self.screen(&url)?;
@@ -69,21 +76,31 @@ impl Reach {
             return Ok(Screen::Trusted);
         }
         if !matches!(port, 80 | 443) {
-            return Err(Refused(format!("port {port} is not read: only 80 and 443, or what `fetch_hosts` in the user's config names")));
+            return Err(Refused(format!(
+                "port {port} is not read: only 80 and 443, or what `fetch_hosts` in the user's config names"
+            )));
         }
         let name = host.trim_end_matches('.').to_ascii_lowercase();
         let private = match literal(&name) {
             Some(address) => !is_public(address),
-            None => LOCAL_NAMES.iter().any(|local| name == *local || name.ends_with(&format!(".{local}"))),
+            None => LOCAL_NAMES
+                .iter()
+                .any(|local| name == *local || name.ends_with(&format!(".{local}"))),
         };
-        if private { Err(private_host(host)) } else { Ok(Screen::Public) }
+        if private {
+            Err(private_host(host))
+        } else {
+            Ok(Screen::Public)
+        }
     }
 
     fn trusts(&self, host: &str, port: u16) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let usual = matches!(port, 80 | 443);
         let with_port = format!("{host}:{port}");
-        self.hosts.iter().any(|own| *own == with_port || (usual && *own == host))
+        self.hosts
+            .iter()
+            .any(|own| *own == with_port || (usual && *own == host))
     }
 }
 
@@ -123,12 +140,34 @@ mod tests {
     fn private_addresses_are_refused_in_every_spelling() {
         let reach = Reach::default();
         for text in [
-            "http://127.0.0.1/", "http://127.1/", "http://2130706433/", "http://0x7f.1/", "http://0x7f000001/", "http://017700000001/",
-            "http://0177.0.0.1/", "http://127.0.0.1./", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/",
-            "http://[0:0:0:0:0:ffff:127.0.0.1]/", "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/", "http://[fe80::1]/",
-            "http://[fc00::1]/", "http://169.254.169.254/latest/meta-data/", "http://0/", "http://0.0.0.0/", "http://10.0.0.1/",
-            "http://localhost/", "http://LOCALHOST./", "http://a.localhost/", "http://printer.local/", "http://metadata.google.internal/",
-            "http://①②⑦.0.0.1/", "http://127。0。0。1/", "https://192.168.1.1/",
+            "http://127.0.0.1/",
+            "http://127.1/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://0x7f000001/",
+            "http://017700000001/",
+            "http://0177.0.0.1/",
+            "http://127.0.0.1./",
+            "http://[::1]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[0:0:0:0:0:ffff:127.0.0.1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:7f00:1::]/",
+            "http://[fe80::1]/",
+            "http://[fc00::1]/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://0/",
+            "http://0.0.0.0/",
+            "http://10.0.0.1/",
+            "http://localhost/",
+            "http://LOCALHOST./",
+            "http://a.localhost/",
+            "http://printer.local/",
+            "http://metadata.google.internal/",
+            "http://①②⑦.0.0.1/",
+            "http://127。0。0。1/",
+            "https://192.168.1.1/",
         ] {
             assert!(reach.parse(text).is_err(), "{text}");
         }
@@ -138,9 +177,21 @@ mod tests {
     fn other_schemes_ports_users_and_halves_are_refused() {
         let reach = Reach::default();
         for text in [
-            "file:///etc/passwd", "ftp://example.org/", "gopher://example.org/", "data:text/html,x", "javascript:alert(1)",
-            "http://user@example.org/", "http://user:pw@127.0.0.1/", "http://example.org:22/", "http://example.org:8080/",
-            "example.org", "/page", "", "http://", "http://[fe80::1%25eth0]/", "unix:///run/x.sock",
+            "file:///etc/passwd",
+            "ftp://example.org/",
+            "gopher://example.org/",
+            "data:text/html,x",
+            "javascript:alert(1)",
+            "http://user@example.org/",
+            "http://user:pw@127.0.0.1/",
+            "http://example.org:22/",
+            "http://example.org:8080/",
+            "example.org",
+            "/page",
+            "",
+            "http://",
+            "http://[fe80::1%25eth0]/",
+            "unix:///run/x.sock",
         ] {
             assert!(reach.parse(text).is_err(), "{text}");
         }
@@ -151,17 +202,31 @@ mod tests {
     #[test]
     fn a_name_is_shown_as_it_goes_over_the_wire() -> anyhow::Result<()> {
         let url = Reach::default().parse("https://gооgle.com/a?b=c#d")?;
-        assert_eq!(url.as_str(), "https://xn--ggle-55da.com/a?b=c", "Cyrillic letters are told apart");
+        assert_eq!(
+            url.as_str(),
+            "https://xn--ggle-55da.com/a?b=c",
+            "Cyrillic letters are told apart"
+        );
         Ok(())
     }
 
     #[test]
     fn what_the_user_names_may_be_reached_on_that_port_alone() -> anyhow::Result<()> {
         let reach = Reach::new(&["localhost:8080".into(), "Wiki.internal".into(), "[::1]:3000".into()]);
-        for fine in ["http://localhost:8080/x", "https://wiki.internal/", "http://wiki.internal/", "http://[::1]:3000/"] {
+        for fine in [
+            "http://localhost:8080/x",
+            "https://wiki.internal/",
+            "http://wiki.internal/",
+            "http://[::1]:3000/",
+        ] {
             assert_eq!(reach.screen(&Url::parse(fine)?)?, Screen::Trusted, "{fine}");
         }
-        for not in ["http://localhost/", "http://localhost:8081/", "http://wiki.internal:8080/", "http://127.0.0.1:8080/"] {
+        for not in [
+            "http://localhost/",
+            "http://localhost:8081/",
+            "http://wiki.internal:8080/",
+            "http://127.0.0.1:8080/",
+        ] {
             assert!(reach.parse(not).is_err(), "{not}");
         }
         Ok(())

@@ -49,7 +49,10 @@ fn laid_out(html: &str) -> Option<String> {
     if depth(html) > DEPTH_LIMIT {
         return None;
     }
-    let config = html2text::config::plain_no_decorate().link_footnotes(true).no_table_borders().allow_width_overflow();
+    let config = html2text::config::plain_no_decorate()
+        .link_footnotes(true)
+        .no_table_borders()
+        .allow_width_overflow();
     config.string_from_read(html.as_bytes(), COLUMNS).ok()
 }
 
@@ -70,23 +73,39 @@ fn depth(html: &str) -> usize {
 /// Elements without an end, or whose end is usually left out: they do not nest.
 fn is_alone(tag: &str) -> bool {
     const ALONE: [&str; 22] = [
-        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p", "li", "dt",
-        "dd", "tr", "td", "th", "option", "path",
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "p",
+        "li", "dt", "dd", "tr", "td", "th", "option", "path",
     ];
-    let name = tag.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let name = tag
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .next()
+        .unwrap_or_default();
     ALONE.iter().any(|alone| name.eq_ignore_ascii_case(alone))
 }
 
 fn looks_like_html(body: &[u8]) -> bool {
-    let begin = body.get(..DECLARATION_BYTES).unwrap_or(body).trim_ascii_start().to_ascii_lowercase();
+    let begin = body
+        .get(..DECLARATION_BYTES)
+        .unwrap_or(body)
+        .trim_ascii_start()
+        .to_ascii_lowercase();
     begin.starts_with(b"<!doctype html") || begin.starts_with(b"<html")
 }
 
 fn is_text(media: &str, body: &[u8]) -> bool {
     let named = media.starts_with("text/")
-        || ["json", "xml", "javascript", "yaml", "toml", "x-sh", "graphql", "x-www-form-urlencoded"]
-            .iter()
-            .any(|kind| media.contains(kind));
+        || [
+            "json",
+            "xml",
+            "javascript",
+            "yaml",
+            "toml",
+            "x-sh",
+            "graphql",
+            "x-www-form-urlencoded",
+        ]
+        .iter()
+        .any(|kind| media.contains(kind));
     let unnamed = matches!(media, "" | "application/octet-stream");
     let begin = body.get(..DECLARATION_BYTES).unwrap_or(body);
     named || (unnamed && !begin.contains(&0))
@@ -125,7 +144,14 @@ mod tests {
                     <body><h1>Head</h1><p>One <b>two</b> &amp; <a href=\"https://x.example/a\">three</a>.</p>\
                     <ul><li>item</ul><pre>code\n  more</pre></body></html>";
         let text = text("text/html; charset=utf-8", page.as_bytes()).await?;
-        for expected in ["Head", "One two & ", "three", "https://x.example/a", "item", "code\n  more"] {
+        for expected in [
+            "Head",
+            "One two & ",
+            "three",
+            "https://x.example/a",
+            "item",
+            "code\n  more",
+        ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
         assert!(!text.contains("alert") && !text.contains("p{}"), "{text}");
@@ -137,7 +163,11 @@ mod tests {
         assert_eq!(text("text/plain; charset=iso-8859-1", b"caf\xe9").await?, "café");
         assert_eq!(text("text/plain", "café".as_bytes()).await?, "café");
         assert_eq!(text("text/plain", b"\xff\xfea\0b\0").await?, "ab");
-        let page = text("text/html", b"<html><meta charset=\"windows-1251\"><p>\xcf\xf0\xe8\xe2\xe5\xf2").await?;
+        let page = text(
+            "text/html",
+            b"<html><meta charset=\"windows-1251\"><p>\xcf\xf0\xe8\xe2\xe5\xf2",
+        )
+        .await?;
         assert!(page.contains("Привет"), "{page}");
         Ok(())
     }
@@ -146,15 +176,29 @@ mod tests {
     async fn what_is_no_text_is_said_to_be_none() {
         assert_eq!(text_of("image/png", vec![1, 2]).await, TextOf::Binary);
         assert_eq!(text_of("application/octet-stream", vec![0, 2]).await, TextOf::Binary);
-        assert_eq!(text_of("application/json", b"{}".to_vec()).await, TextOf::Text("{}".into()));
+        assert_eq!(
+            text_of("application/json", b"{}".to_vec()).await,
+            TextOf::Text("{}".into())
+        );
         assert_eq!(text_of("", b"plain".to_vec()).await, TextOf::Text("plain".into()));
     }
 
     #[tokio::test]
     async fn a_page_nested_beyond_all_measure_harms_nobody() {
-        for tag in ["<div>", "<b>", "<table><tr><td>", "<blockquote>", "<ul><li>", "<svg><g>", "<i x=y>"] {
+        for tag in [
+            "<div>",
+            "<b>",
+            "<table><tr><td>",
+            "<blockquote>",
+            "<ul><li>",
+            "<svg><g>",
+            "<i x=y>",
+        ] {
             let page = tag.repeat(100_000);
-            assert!(matches!(text_of("text/html", page.into_bytes()).await, TextOf::Markup(_)), "{tag}");
+            assert!(
+                matches!(text_of("text/html", page.into_bytes()).await, TextOf::Markup(_)),
+                "{tag}"
+            );
         }
         let wide = "<p>a</p><div>b</div><br>".repeat(20_000);
         assert!(matches!(text_of("text/html", wide.into_bytes()).await, TextOf::Text(_)));

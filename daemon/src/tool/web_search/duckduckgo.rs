@@ -12,17 +12,25 @@ pub(super) struct DuckDuckGo;
 impl Engine for DuckDuckGo {
     fn address(&self, base: Option<&str>, query: &str) -> Result<String, String> {
         let url = reqwest::Url::parse_with_params(base.unwrap_or(BASE), [("q", query)]);
-        url.map(String::from).map_err(|error| format!("`search_url` in the config: {error}"))
+        url.map(String::from)
+            .map_err(|error| format!("`search_url` in the config: {error}"))
     }
 
     fn results(&self, body: &str) -> Result<Vec<Hit>, String> {
         let page = Html::parse_document(body);
         let selector = select(".result")?;
-        let hits: Vec<Hit> = page.select(&selector).filter(|result| !is_ad(result)).filter_map(|result| hit(&result)).collect();
+        let hits: Vec<Hit> = page
+            .select(&selector)
+            .filter(|result| !is_ad(result))
+            .filter_map(|result| hit(&result))
+            .collect();
         if !hits.is_empty() || page.select(&select(".no-results")?).next().is_some() {
             return Ok(hits);
         }
-        let asks = page.select(&select(".anomaly-modal__modal, #challenge-form")?).next().is_some();
+        let asks = page
+            .select(&select(".anomaly-modal__modal, #challenge-form")?)
+            .next()
+            .is_some();
         Err(if asks {
             "the search engine wants to see a person (a captcha); try again later, or fetch a page whose address you know".into()
         } else {
@@ -52,8 +60,13 @@ fn text(element: &ElementRef<'_>) -> String {
 /// Where a link leads: the engine's own links name it in `uddg`.
 fn target(href: &str) -> Option<String> {
     let url = reqwest::Url::parse(BASE).ok()?.join(href).ok()?;
-    let inner = url.query_pairs().find(|(name, _)| name == "uddg").map(|(_, value)| value.into_owned());
-    let own = url.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"));
+    let inner = url
+        .query_pairs()
+        .find(|(name, _)| name == "uddg")
+        .map(|(_, value)| value.into_owned());
+    let own = url
+        .host_str()
+        .is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"));
     let url = match inner {
         Some(inner) if own => reqwest::Url::parse(&inner).ok()?,
         _ => url,
@@ -84,7 +97,10 @@ mod tests {
     fn results_are_read_without_advertisements_and_with_their_own_addresses() -> Result<(), String> {
         let hits = DuckDuckGo.results(PAGE)?;
         let urls: Vec<&str> = hits.iter().map(|hit| hit.url.as_str()).collect();
-        assert_eq!(urls, ["https://www.rust-lang.org/learn?a=1&b=2", "https://direct.example/page"]);
+        assert_eq!(
+            urls,
+            ["https://www.rust-lang.org/learn?a=1&b=2", "https://direct.example/page"]
+        );
         let first = hits.first().ok_or("none")?;
         assert_eq!(first.title, "Learn Rust & more");
         assert!(first.snippet.starts_with("All about") && first.snippet.ends_with("Rust."));

@@ -78,27 +78,47 @@ impl WebSearch {
             SearchEngine::DuckDuckGo => Box::new(duckduckgo::DuckDuckGo),
             SearchEngine::Searxng => Box::new(searxng::Searxng),
         };
-        Self { web, engine, base, spec }
+        Self {
+            web,
+            engine,
+            base,
+            spec,
+        }
     }
 
     fn url(&self, arguments: &Value) -> Result<reqwest::Url, ArgumentError> {
         let Arguments { query } = arguments::parse(arguments)?;
         let query = query.split_whitespace().collect::<Vec<_>>().join(" ");
         if !(1..=QUERY_LIMIT_CHARS).contains(&query.chars().count()) {
-            return Err(ArgumentError::at("query", format!("must have 1 to {QUERY_LIMIT_CHARS} characters")));
+            return Err(ArgumentError::at(
+                "query",
+                format!("must have 1 to {QUERY_LIMIT_CHARS} characters"),
+            ));
         }
-        let address = self.engine.address(self.base.as_deref(), &query).map_err(ArgumentError::new)?;
-        self.web.reach.parse(&address).map_err(|refused| ArgumentError::new(format!("the search engine's address {refused}")))
+        let address = self
+            .engine
+            .address(self.base.as_deref(), &query)
+            .map_err(ArgumentError::new)?;
+        self.web
+            .reach
+            .parse(&address)
+            .map_err(|refused| ArgumentError::new(format!("the search engine's address {refused}")))
     }
 
     async fn search(&self, url: reqwest::Url, run: &mut RunContext) -> Ended {
         let page = match self.web.get(url, &mut run.stop).await {
             Ok(Fetched::Page(page)) if page.status.is_success() => page,
             Ok(Fetched::Page(page)) => {
-                return Ended::new(Outcome::Error, format!("the search engine answered {}; try again later", page.status));
+                return Ended::new(
+                    Outcome::Error,
+                    format!("the search engine answered {}; try again later", page.status),
+                );
             }
             Ok(Fetched::Elsewhere { to, .. }) => {
-                return Ended::new(Outcome::Error, format!("the search engine redirects to {to}, which is not followed"));
+                return Ended::new(
+                    Outcome::Error,
+                    format!("the search engine redirects to {to}, which is not followed"),
+                );
             }
             Err(failure @ Failure::TimedOut) => return Ended::new(Outcome::TimedOut, failure.to_string()),
             Err(failure @ Failure::Stopped) => return Ended::new(Outcome::Stopped, failure.to_string()),
@@ -139,8 +159,16 @@ impl Tool for WebSearch {
         let url = self.url(arguments)?;
         let host = url.host_str().map(str::to_owned);
         Ok(Inspected {
-            facts: Facts { tool: NAME.into(), host: host.clone(), ..Facts::default() },
-            action: Action { host, url: Some(url.into()), ..Action::default() },
+            facts: Facts {
+                tool: NAME.into(),
+                host: host.clone(),
+                ..Facts::default()
+            },
+            action: Action {
+                host,
+                url: Some(url.into()),
+                ..Action::default()
+            },
             digest: CallDigest::nowhere(NAME, arguments).finish(),
             writes: false,
         })
@@ -172,8 +200,13 @@ mod tests {
     #[tokio::test]
     async fn a_person_sees_the_query_as_it_leaves() -> anyhow::Result<()> {
         let tool = WebSearch::new(Web::new(Reach::default()), SearchEngine::DuckDuckGo, None);
-        let inspected = tool.inspect(&json!({"query": " rust \n a&b "}), &World::new().place).await?;
-        assert_eq!(inspected.action.url.as_deref(), Some("https://html.duckduckgo.com/html/?q=rust+a%26b"));
+        let inspected = tool
+            .inspect(&json!({"query": " rust \n a&b "}), &World::new().place)
+            .await?;
+        assert_eq!(
+            inspected.action.url.as_deref(),
+            Some("https://html.duckduckgo.com/html/?q=rust+a%26b")
+        );
         assert_eq!(inspected.facts.host.as_deref(), Some("html.duckduckgo.com"));
         let empty = tool.inspect(&json!({"query": " "}), &World::new().place).await;
         assert!(empty.is_err());
@@ -182,7 +215,11 @@ mod tests {
 
     #[test]
     fn eight_results_are_listed_in_lines_that_cannot_be_forged() {
-        let hit = Hit { title: "a\n9. b".into(), url: "https://x.example/".into(), snippet: "s".repeat(1000) };
+        let hit = Hit {
+            title: "a\n9. b".into(),
+            url: "https://x.example/".into(),
+            snippet: "s".repeat(1000),
+        };
         let text = listed(&vec![hit; 20]);
         assert_eq!(text.lines().count(), RESULTS_LIMIT * 3);
         assert!(text.starts_with("1. a 9. b\n   https://x.example/\n   sss") && text.contains("8. a"));

@@ -57,8 +57,13 @@ async fn redirects_stay_within_the_host_and_are_counted() -> anyhow::Result<()> 
     ])
     .await?;
     let hosts = [format!("127.0.0.1:{port}")];
-    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else { anyhow::bail!("no page") };
-    assert_eq!((page.url.path(), page.body.as_slice(), page.status.as_u16()), ("/next", &b"there"[..], 200));
+    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else {
+        anyhow::bail!("no page")
+    };
+    assert_eq!(
+        (page.url.path(), page.body.as_slice(), page.status.as_u16()),
+        ("/next", &b"there"[..], 200)
+    );
     assert_eq!(count.load(Ordering::SeqCst), 2);
 
     let (port, count) = serve(vec![answer("302 Found\r\nlocation: /again", b"")]).await?;
@@ -71,14 +76,22 @@ async fn redirects_stay_within_the_host_and_are_counted() -> anyhow::Result<()> 
 #[tokio::test]
 async fn a_redirect_to_another_host_is_for_another_call_and_nothing_is_sent_there() -> anyhow::Result<()> {
     let (other, asked) = serve(vec![answer("200 OK", b"secret")]).await?;
-    for to in ["http://169.254.169.254/latest".to_owned(), format!("http://localhost:{other}/"), "file:///etc/passwd".to_owned()] {
+    for to in [
+        "http://169.254.169.254/latest".to_owned(),
+        format!("http://localhost:{other}/"),
+        "file:///etc/passwd".to_owned(),
+    ] {
         let (port, _) = serve(vec![answer(&format!("302 Found\r\nlocation: {to}"), b"")]).await?;
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{other}")];
         let fetched = get(&hosts, &format!("http://127.0.0.1:{port}/")).await?;
         assert!(matches!(fetched, Fetched::Elsewhere { .. }), "{to}");
     }
     // Another port of the same host is judged like the first.
-    let (port, _) = serve(vec![answer(&format!("302 Found\r\nlocation: http://127.0.0.1:{other}/"), b"")]).await?;
+    let (port, _) = serve(vec![answer(
+        &format!("302 Found\r\nlocation: http://127.0.0.1:{other}/"),
+        b"",
+    )])
+    .await?;
     let moved = get(&[format!("127.0.0.1:{port}")], &format!("http://127.0.0.1:{port}/")).await;
     assert!(matches!(moved, Err(Failure::Refused(_))));
     assert_eq!(asked.load(Ordering::SeqCst), 0);
@@ -87,14 +100,22 @@ async fn a_redirect_to_another_host_is_for_another_call_and_nothing_is_sent_ther
 
 #[tokio::test]
 async fn a_body_is_read_up_to_its_limit_however_small_it_was_packed() -> anyhow::Result<()> {
-    let (port, _) = serve(vec![answer("200 OK\r\ncontent-type: text/plain", &vec![b'a'; BODY_LIMIT_BYTES + 100])]).await?;
+    let (port, _) = serve(vec![answer(
+        "200 OK\r\ncontent-type: text/plain",
+        &vec![b'a'; BODY_LIMIT_BYTES + 100],
+    )])
+    .await?;
     let hosts = [format!("127.0.0.1:{port}")];
-    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else { anyhow::bail!("no page") };
+    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else {
+        anyhow::bail!("no page")
+    };
     assert_eq!((page.body.len(), page.extent), (BODY_LIMIT_BYTES, Extent::Cut));
 
     let (port, _) = serve(vec![answer("200 OK\r\ncontent-encoding: gzip", &packed_gigabyte())]).await?;
     let hosts = [format!("127.0.0.1:{port}")];
-    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else { anyhow::bail!("no page") };
+    let Fetched::Page(page) = get(&hosts, &format!("http://127.0.0.1:{port}/")).await? else {
+        anyhow::bail!("no page")
+    };
     assert_eq!((page.body.len(), page.extent), (BODY_LIMIT_BYTES, Extent::Cut));
     Ok(())
 }
@@ -116,7 +137,9 @@ async fn a_stop_ends_the_wait_for_a_server_that_says_nothing() -> anyhow::Result
 #[tokio::test]
 async fn the_resolver_refuses_a_name_that_means_this_machine() -> anyhow::Result<()> {
     let name = "localhost".parse().map_err(|_| anyhow::anyhow!("no name"))?;
-    let Err(error) = Screened(Screen::Public).resolve(name).await else { anyhow::bail!("resolved") };
+    let Err(error) = Screened(Screen::Public).resolve(name).await else {
+        anyhow::bail!("resolved")
+    };
     assert!(error.downcast_ref::<Refused>().is_some(), "{error}");
     Ok(())
 }
