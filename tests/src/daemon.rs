@@ -353,8 +353,13 @@ impl TestDaemon {
     /// # Errors
     /// When none comes.
     pub async fn approval(&self, session: &str) -> anyhow::Result<Value> {
-        self.until(session, "an approval", |frame| socket::is(frame, "approval.requested"))
-            .await?;
+        let mut peer = self.observer().await?;
+        peer.attach(session, None).await?;
+        let asked = |frame: &Value| match frame["kind"].as_str() {
+            Some("snapshot") => frame["approvals"].get(0).is_some(),
+            kind => kind == Some("approval.requested"),
+        };
+        peer.until("an approval", asked).await?;
         let list = self
             .observer()
             .await?

@@ -11,14 +11,16 @@ use jsonrpsee::core::server::{
 use jsonrpsee::server::{ConnectionId, RandomIntegerIdProvider};
 use jsonrpsee::types::{ErrorObjectOwned, Id, Params};
 use protocol::{ErrorKind, RpcError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWrite, AsyncWriteExt, BufReader, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -71,7 +73,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Id<'de>>
 
 /// Serves one peer until it leaves, is cut, or `stop` says so.
 pub(super) async fn serve(
-    stream: tokio::net::UnixStream,
+    stream: UnixStream,
     number: usize,
     methods: Methods,
     client: Arc<Client>,
@@ -111,21 +113,21 @@ pub(super) async fn serve(
             }
             Ok(Incoming::Closed) => {
                 // A peer that has shut down its side alone still gets what it asked for, subscriptions too.
-                if !hung_up(reader.get_ref()) {
+                let rest = async {
                     while tasks.join_next().await.is_some() {}
                     drop(connection);
-                    tokio::select! {
-                        _ = &mut writer => {}
-                        () = stop.cancelled() => {}
-                    }
-                    return writer.abort();
+                    let _ = (&mut writer).await;
+                };
+                tokio::select! {
+                    () = rest => {}
+                    _ = hung_up(reader.get_ref()) => {}
+                    () = stop.cancelled() => {}
                 }
-                writer.abort();
-                break;
+                return writer.abort();
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection was closed");
-                break;
+                return writer.abort();
             }
         }
     }
@@ -137,12 +139,17 @@ pub(super) async fn serve(
     }
 }
 
-/// Whether the peer has closed its socket, and not just its writing side.
-fn hung_up(stream: &tokio::net::unix::OwnedReadHalf) -> bool {
-    let stream: &tokio::net::UnixStream = stream.as_ref();
-    let mut state = [PollFd::new(stream, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut state, Some(&now)).is_ok() && state[0].revents().contains(PollFlags::HUP)
+/// Waits until the peer has closed its socket, and not just its writing side.
+async fn hung_up(stream: &OwnedReadHalf) -> io::Result<()> {
+    let stream: &UnixStream = stream.as_ref();
+    // A descriptor of its own: waiting here takes no readiness from the writer.
+    let own = std::os::unix::net::UnixStream::from(stream.as_fd().try_clone_to_owned()?);
+    let watched = UnixStream::from_std(own)?;
+    while !watched.ready(Interest::WRITABLE).await?.is_write_closed() {
+        // That it can be written to is no news: the next wait is for a change.
+        let _ = watched.try_io(Interest::WRITABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+    }
+    Ok(())
 }
 
 impl Connection {
