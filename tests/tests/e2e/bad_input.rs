@@ -233,7 +233,7 @@ async fn a_config_with_a_mistake_names_file_line_and_the_nearest_key() -> anyhow
             ["2", "wire", "openai-chat"],
         ),
         ("default_model = \"nobody\"\n", ["1", "default_model", "models"]),
-        ("[session]\nmax_steps = \"many\"\n", ["2", "max_steps", "integer"]),
+        ("[session]\nmax_steps = \"many\"\n", ["2", "max_steps", "number"]),
     ];
     for (config, parts) in cases {
         let home = Home::new()?.config(config)?;

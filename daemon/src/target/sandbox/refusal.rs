@@ -2,7 +2,7 @@
 //! the sandbox and outside of it, whether there was a network. What the command printed only says which paths to look
 //! at; it cannot make something a refusal that is none.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::{Mode, Network, Plan, Profile};
 use crate::target::Resolved;
@@ -94,7 +94,10 @@ fn candidates<'a>(cwd: &'a Resolved, text: &'a str) -> impl Iterator<Item = Path
         .filter_map(move |word| {
             let word = word.trim_end_matches('.');
             let path = cwd.path.join(word);
-            let parent = path.parent()?.canonicalize().ok()?;
-            Some(parent.join(path.file_name()?))
+            // Directories on the way may be missing: making them may be what failed.
+            let there = path.parent()?.ancestors().find(|parent| parent.exists())?;
+            let rest = path.strip_prefix(there).ok()?;
+            let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+            plain.then_some(there.canonicalize().ok()?.join(rest))
         })
 }
