@@ -176,7 +176,7 @@ async fn wrong_arguments_are_answered_with_their_path() {
             json!({"command": "ls", "cwd": "absent"}),
             "`cwd`: absent: no such file or directory",
         ),
-        (json!({"command": "ls", "wait": true}), "unknown field `wait`"),
+        (json!({"command": "ls", "waits": true}), "unknown field `waits`"),
         (json!({}), "missing field `command`"),
     ] {
         let error = world.bash.inspect(&arguments, &world.place).await.unwrap_err();
