@@ -235,10 +235,25 @@ impl<W: Write> Write for RedactedLog<W> {
 /// # Errors
 /// The reason that the daemon gave.
 pub fn detach() -> Result<(), StartError> {
-    match run_detached() {
-        Err(StartError::Runs { .. }) => wait_for_other(),
-        started => started,
+    let begun = Instant::now();
+    loop {
+        match run_detached() {
+            Err(StartError::Runs { .. }) => {}
+            started => return started,
+        }
+        match wait_for_other(begun)? {
+            Other::Ready => return Ok(()),
+            Other::Gone => {}
+        }
     }
+}
+
+/// What became of the daemon that had the state directory.
+enum Other {
+    /// Its socket takes connections.
+    Ready,
+    /// It was about to end, and the state directory is free.
+    Gone,
 }
 
 fn run_detached() -> Result<(), StartError> {
@@ -278,21 +293,23 @@ fn run_detached() -> Result<(), StartError> {
     ))
 }
 
-/// Another start was first: its daemon is ready when its socket takes connections.
-fn wait_for_other() -> Result<(), StartError> {
-    let begun = Instant::now();
+/// Another daemon has the state directory: one that was started first and gets ready, or one that is ending.
+fn wait_for_other(begun: Instant) -> Result<Other, StartError> {
     let state_dir = place::state_dir()?;
     loop {
         let found = running(&LockFile::path(&state_dir));
         if found.is_some_and(|found| std::os::unix::net::UnixStream::connect(found.socket).is_ok()) {
-            return Ok(());
+            return Ok(Other::Ready);
         }
         if begun.elapsed() > OTHER_START {
             return Err(StartError::Detached(
                 "another start of agentd does not get ready\nhint: agentctl daemon logs".to_owned(),
             ));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        match claim() {
+            Err(StartError::Runs { .. }) => std::thread::sleep(Duration::from_millis(20)),
+            free => return free.map(|_| Other::Gone),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::follow::{LOOK_EVERY, LOOK_FOR, passing};
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Output, Reader};
-use crate::signals::{Caught, Signals};
+use crate::signals::Signals;
 use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::event::ApprovalResolved;
 use protocol::frame::{ApprovalView, WatchedEvent};
@@ -61,7 +61,7 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
                         if inbox.question.take().is_some() {
                             output.whisper("\n");
                         }
-                        return Ok(exit(caught));
+                        return Ok(caught.exit());
                     }
                     Err(result) => result,
                 }
@@ -74,15 +74,6 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
             }
             result => return result.map(|()| Exit::Completed),
         }
-    }
-}
-
-/// The terminal is put back before the program ends.
-fn exit(caught: Caught) -> Exit {
-    match caught {
-        Caught::Interrupt => Exit::CtrlC,
-        Caught::Terminate => Exit::Terminated,
-        Caught::HangUp => Exit::HangUp,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::follow::Deltas;
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Output, Reader};
 use crate::result;
+use crate::signals::Signals;
 use crate::values::{ModeFor, duration_ms, mode_for, unattended};
 use deliver::Delivered;
 use protocol::client::{Autostart, Connect};
@@ -133,14 +134,30 @@ async fn send(invocation: &Invocation, arguments: Arguments, known: &mut ResultL
     let answers = if tty.is_some() { Answers::Yes } else { Answers::No };
     let connect: Connect = connect(answers, Autostart::Yes);
     let plan = deliver::Plan::new(invocation, &arguments, content, tty.as_ref())?;
-    let Delivered { session, sent, follow } = deliver::deliver(&connect, plan).await?;
-    known.session = Some(session.id.clone());
-    known.input_id = Some(sent.input_id.clone());
-    known.turn.clone_from(&sent.turn);
+    if arguments.no_wait {
+        let Delivered { session, sent, .. } = deliver::deliver(&connect, plan).await?;
+        note(known, &session.id, &sent);
+        return accepted(invocation, &arguments, &sent, known);
+    }
+    // From the moment the input may be durable, Ctrl-C has to interrupt its turn and not just to leave it running.
+    let mut signals = Signals::new()?;
+    let delivered = match signals.during(deliver::deliver(&connect, plan)).await {
+        Ok(delivered) => delivered?,
+        Err(caught) => return Ok(caught.exit()),
+    };
+    let Delivered { session, sent, follow } = delivered;
+    note(known, &session.id, &sent);
     match follow {
         None => accepted(invocation, &arguments, &sent, known),
-        Some(follow) => turn::watch(invocation, &arguments, follow, session, sent.input_id, tty).await,
+        Some(follow) => turn::watch(invocation, &arguments, follow, session, sent, tty, signals).await,
     }
+}
+
+/// What is known of an input once it is durable.
+fn note(known: &mut ResultLine, session: &SessionId, sent: &Sent) {
+    known.session = Some(session.clone());
+    known.input_id = Some(sent.input_id.clone());
+    known.turn.clone_from(&sent.turn);
 }
 
 /// `--no-wait`: the input is durable, and that is all.

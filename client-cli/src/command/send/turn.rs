@@ -13,10 +13,10 @@ use crate::output::Output;
 use crate::result;
 use crate::signals::{Caught, Signals};
 use protocol::client::ClientError;
-use protocol::event::Event;
+use protocol::event::{Disposition, Event};
 use protocol::frame::Snapshot;
 use protocol::method::{
-    InterruptParams, QueueCancel, QueueCancelParams, SessionInfo, TurnInterrupt, TurnResult, TurnWait, WaitParams,
+    InterruptParams, QueueCancel, QueueCancelParams, Sent, SessionInfo, TurnInterrupt, TurnResult, TurnWait, WaitParams,
 };
 use protocol::script::ResultLine;
 use protocol::{Envelope, Frame, InputId, TurnId, short};
@@ -45,6 +45,8 @@ struct Watch {
     json: bool,
     session: SessionInfo,
     input: InputId,
+    /// The turn that the input began by itself, known before any of its events came.
+    begun: Option<TurnId>,
     /// The turn that took the input, once one did.
     turn: Option<TurnId>,
     history: History,
@@ -61,15 +63,17 @@ pub(super) async fn watch(
     arguments: &Arguments,
     mut follow: Follow,
     session: SessionInfo,
-    input: InputId,
+    sent: Sent,
     tty: Option<Tty>,
+    signals: Signals,
 ) -> Result<Exit, Failure> {
     let output = invocation.output;
     let mut watch = Watch {
         output,
         json: arguments.json,
         session,
-        input,
+        begun: sent.turn.filter(|_| sent.disposition == Disposition::Started),
+        input: sent.input_id,
         turn: None,
         history: History::Past,
         shown: Shown::new(output, arguments.json),
@@ -77,7 +81,7 @@ pub(super) async fn watch(
         notices: HashSet::new(),
         interrupted: false,
     };
-    if let Some(exit) = watch.run(&mut follow).await? {
+    if let Some(exit) = watch.run(&mut follow, signals).await? {
         return watch.detach(exit);
     }
     let result = watch.result(&mut follow).await?;
@@ -86,8 +90,7 @@ pub(super) async fn watch(
 
 impl Watch {
     /// Until the input is settled: `None`; or until the person or the system wants us gone.
-    async fn run(&mut self, follow: &mut Follow) -> Result<Option<Exit>, Failure> {
-        let mut signals = Signals::new()?;
+    async fn run(&mut self, follow: &mut Follow, mut signals: Signals) -> Result<Option<Exit>, Failure> {
         loop {
             tokio::select! {
                 news = follow.next() => {
@@ -108,8 +111,7 @@ impl Watch {
                         return Ok(Some(Exit::CtrlC));
                     }
                     Caught::Interrupt => self.interrupt(follow).await?,
-                    Caught::Terminate => return Ok(Some(Exit::Terminated)),
-                    Caught::HangUp => return Ok(Some(Exit::HangUp)),
+                    Caught::Terminate | Caught::HangUp => return Ok(Some(caught.exit())),
                 },
             }
         }
@@ -213,7 +215,7 @@ impl Watch {
         self.output
             .tell(&self.output.dim("interrupting; Ctrl-C again leaves at once"));
         let session = self.session.id.0.clone();
-        let result = match self.turn.clone() {
+        let result = match self.turn.clone().or(self.begun.clone()) {
             Some(turn) => {
                 let turn = Some(turn);
                 follow
