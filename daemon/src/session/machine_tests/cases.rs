@@ -1,0 +1,100 @@
+//! Single cases of the turn machine, each led up to by hand.
+
+use super::INPUTS;
+use super::world::{Weather, World, by, fold};
+use crate::session::input::{Input, Inspected, Piece, Replied, RequestedCall, Room, Send};
+use crate::session::wanted::Effect;
+use protocol::event::{Action, Delivery, Event, Manifest, ModelRef, Resolution, ToolOutcome, TurnOutcome};
+use protocol::{Content, InputId, Mode, Stop};
+
+#[test]
+fn a_lost_call_is_told_to_the_model_and_never_started_again() {
+    let mut world = World::new(7);
+    let send = Send {
+        input_id: InputId("i".to_owned()),
+        content: vec![Content::text("go")],
+        delivery: Delivery::Auto,
+        mode: Some(Mode::All),
+        mode_for_ms: None,
+        unattended: None,
+        timeout_ms: None,
+        interactive: false,
+        by: by(),
+    };
+    world.feed(Input::Send(send), Weather::Calm);
+    let Some(Effect::Model(key)) = world.running_one() else {
+        panic!("no model call")
+    };
+    let call = RequestedCall {
+        inspected: Ok(writing()),
+        ..world.call()
+    };
+    let pieces = vec![Piece::Call {
+        index: 0,
+        call: Box::new(call),
+    }];
+    let (model, manifest) = (ModelRef::default(), Manifest::default());
+    let replied = Replied {
+        key,
+        pieces,
+        stop: Stop::ToolUse,
+        model,
+        usage: None,
+        cost: None,
+        manifest,
+        room: Room::default(),
+    };
+    world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
+    assert!(matches!(world.running_one(), Some(Effect::Tool(_))));
+
+    world.running.clear();
+    world.state = fold(&world.log);
+    world.feed(Input::Restarted, Weather::Calm);
+
+    let lost = world
+        .log
+        .iter()
+        .filter(|event| matches!(event, Event::ToolCompleted(end) if end.outcome == ToolOutcome::Lost));
+    assert_eq!(lost.count(), 1);
+    assert!(
+        matches!(world.running_one(), Some(Effect::Model(_))),
+        "the next step follows"
+    );
+    assert!(world.started.values().all(|times| *times == 1));
+}
+
+fn writing() -> Inspected {
+    let facts = serde_json::from_value(serde_json::json!({ "tool": "write_file", "writes": true })).unwrap();
+    Inspected {
+        facts,
+        action: Action::default(),
+        digest: "d".to_owned(),
+        writes: true,
+    }
+}
+
+#[test]
+fn a_denial_for_lack_of_people_is_listed_at_the_end_of_the_turn() {
+    for seed in 1..200 {
+        let mut world = World::new(seed);
+        for _ in 0..INPUTS {
+            world.step();
+        }
+        world.drain();
+        let mut expired = Vec::new();
+        for event in &world.log {
+            match event {
+                Event::TurnStarted(_) => expired.clear(),
+                Event::ApprovalResolved(resolved) if resolved.decision == Resolution::Expired => {
+                    expired.extend(resolved.call.clone());
+                }
+                Event::TurnCompleted(completed) => {
+                    let denied: Vec<_> = completed.denied.iter().map(|denied| denied.call.clone()).collect();
+                    assert!(expired.iter().all(|call| denied.contains(call)), "seed {seed}");
+                    assert!(completed.outcome != TurnOutcome::Completed || completed.reason.is_none());
+                }
+                _ => {}
+            }
+        }
+    }
+}
