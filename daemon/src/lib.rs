@@ -84,7 +84,8 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
         sandbox,
         hidden: hidden.into_iter().flatten().collect(),
-        wall: Time::now,
+        drain: drain.clone(),
+        clocks: session::Clocks::MACHINE,
     }));
     let drain = Drain::default();
     let api = Arc::new(Api {

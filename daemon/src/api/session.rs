@@ -5,7 +5,7 @@ use super::client::Client;
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Message, Send, draining, storage};
+use crate::session::{Change, Message, Send, draining, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
@@ -79,7 +79,9 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .max_steps
         .map_or(defaults.limits, |max_steps| Limits { max_steps });
     let usual = project.mode.unwrap_or(defaults.mode);
-    let mode_until = until(params.mode, params.mode_for_ms)?;
+    check_mode_for(params.mode, params.mode_for_ms)?;
+    let at = Time::now();
+    let mode_until = params.mode_for_ms.map(|ms| at.plus_ms(ms));
     let settings = Settings {
         model: params
             .model
@@ -91,7 +93,6 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         unattended: params.unattended.or(project.unattended).unwrap_or(defaults.unattended),
         limits: params.limits.unwrap_or(limits),
     };
-    let at = Time::now();
     api.keys.look_around().await;
     api.keys.warm(settings.model.as_deref());
     let environment = (api.registry.deps().environment)(&client.introduced().environment);
@@ -177,11 +178,11 @@ fn name_taken() -> RpcError {
     RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another, or rename that one")
 }
 
-/// When a mode that is to hold for so long ends.
-fn until(mode: Option<Mode>, for_ms: Option<u64>) -> Result<Option<Time>, RpcError> {
+/// Whether a mode may hold for so long.
+fn check_mode_for(mode: Option<Mode>, for_ms: Option<u64>) -> Result<(), RpcError> {
     match (mode, for_ms) {
-        (_, None) => Ok(None),
-        (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(Some(Time::now().plus_ms(ms))),
+        (_, None) => Ok(()),
+        (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(()),
         _ => Err(RpcError::new(
             ErrorKind::InvalidParams,
             "`mode_for_ms` belongs to a `mode` and is at most a year",
@@ -282,6 +283,7 @@ pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: GetParams) -> Res
 
 pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdateParams) -> Result<SessionInfo, RpcError> {
     params.name.as_deref().map(check_name).transpose()?;
+    check_mode_for(params.mode, params.mode_for_ms)?;
     params
         .model
         .as_deref()
@@ -293,14 +295,18 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         title: None,
         model: params.model,
         mode: params.mode,
-        mode_until: until(params.mode, params.mode_for_ms)?,
+        mode_until: None,
         unattended: params.unattended,
         archived: params.archived,
         limits: None,
         by: client.by(),
     };
+    let change = Change {
+        changed,
+        mode_for_ms: params.mode_for_ms,
+    };
     api.registry
-        .ask(&session, |reply| Message::Change(Box::new(changed.clone()), reply))
+        .ask(&session, |reply| Message::Change(Box::new(change.clone()), reply))
         .await?;
     info_of(&api, &session).await
 }
@@ -358,6 +364,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         mode_for_ms: params.mode_for_ms,
         unattended: params.unattended,
         timeout_ms: params.timeout_ms,
+    check_mode_for(params.mode, params.mode_for_ms)?;
         interactive: params.interactive,
         by: client.by(),
     };

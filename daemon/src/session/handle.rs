@@ -1,10 +1,10 @@
 //! What the rest of the daemon holds of a session: its mailbox, what it shows, who is there.
 
-use super::input::{Edited, Send};
+use super::input::{Change, Edited, Send};
 use super::live::{Live, Presence, Publisher};
 use crate::auth::Redactor;
 use crate::tool::{Place, Tool};
-use protocol::event::{Choice, SessionChanged};
+use protocol::event::Choice;
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) enum Message {
     /// The call that an approval is about, for somebody who wants to change it.
     Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),
-    Change(Box<SessionChanged>, Reply<()>),
+    Change(Box<Change>, Reply<()>),
     /// The environment of the client that attached, for commands of later turns.
     Refresh(BTreeMap<String, String>, By),
     ResumeTurn(Reply<()>),

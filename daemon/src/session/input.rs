@@ -5,8 +5,8 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
-    ToolOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
+    SessionChanged, TodoItem, ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(crate) enum Input {
         by: By,
     },
     Answer(Box<Answer>),
-    Change(Box<protocol::event::SessionChanged>),
+    Change(Box<Change>),
     /// A new environment for commands, only between turns.
     Refresh {
         environment: BTreeMap<String, String>,
@@ -63,6 +63,22 @@ pub(crate) struct Send {
 }
 
 /// An answer to an approval that waits.
+impl Send {
+    /// When its mode ends if it is decided at `at`; none: with its turn.
+    pub(crate) fn mode_until(&self, at: Time) -> Option<Time> {
+        self.mode.and(self.mode_for_ms).map(|ms| at.plus_ms(ms))
+    }
+}
+
+/// What somebody wants to be otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// Without the end of its mode, which the session's own clock tells.
+    pub(crate) changed: SessionChanged,
+    /// How long its mode holds; none: until it is changed again.
+    pub(crate) mode_for_ms: Option<u64>,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) approval: ApprovalId,

@@ -35,8 +35,8 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let jobs = ended_jobs(&deps, row.key, &state)
         .await
         .map_err(|error| super::actor::storage(&error))?;
-    let wall = (deps.wall)();
-    let parked = parked(&state, Duration::from_millis(wall.ms_since(state.at)), &deps);
+    let age = Duration::from_millis((deps.clocks.wall)().ms_since(state.at));
+    let parked = parked(&state, age, &deps);
     let mut ring = VecDeque::new();
     let recent = deps
         .log
@@ -62,7 +62,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let mut actor = Actor {
         session,
         key: row.key,
-        clock: SessionClock::new(wall, state.at),
+        clock: SessionClock::new(deps.clocks, state.at),
         grace_until: tokio::time::Instant::now()
             + if state.turn.is_some() {
                 deps.tuning.grace

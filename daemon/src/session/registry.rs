@@ -166,11 +166,25 @@ impl Registry {
         handle.filter(Handle::alive)
     }
 
-    /// Goes on with what an earlier life left unfinished, a few sessions a second. What is too old waits for somebody.
-    pub(crate) async fn resume(&self, unfinished: Vec<(SessionKey, SessionId, i64)>) {
-        for (_, session, updated_at_ms) in unfinished {
-            let age = (self.deps.wall)().ms_since(protocol::Time(updated_at_ms));
-            if Duration::from_millis(age) > self.deps.tuning.park_after {
+    /// The session as it stands, without opening it.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub(crate) async fn look(&self, row: &SessionRow) -> Result<Arc<Snapshot>, RpcError> {
+        match self.living_one(&SessionId(row.id.clone())) {
+            Some(handle) => Ok(Arc::clone(&handle.live().borrow().snapshot)),
+            None => look(&self.deps, row).await.map(Arc::new),
+        }
+    }
+
+    /// Goes on with what an earlier life left unfinished, a few sessions a second. A turn that waits for somebody stays in the store.
+    pub(crate) async fn resume(&self, unfinished: Vec<SessionRow>) {
+        for row in unfinished {
+            let age = (self.deps.clocks.wall)().ms_since(Time(row.updated_at_ms));
+            if row.phase != Phase::Idle.as_str()
+                && row.phase != BACKGROUND
+                && self.deps.tuning.parks(Duration::from_millis(age))
+            {
                 continue;
             }
             if let Err(error) = self.open(&session).await {

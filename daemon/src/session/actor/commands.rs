@@ -44,10 +44,10 @@ impl Actor {
                 let answer = self.answer(*answer).await;
                 Self::reply(reply, answer)
             }
-            Message::Change(changed, reply) => {
+            Message::Change(change, reply) => {
                 // A change of mode answers approvals, so the turn they belong to goes on first.
-                let acts = changed.mode.is_some();
-                let input = Input::Change(changed);
+                let acts = change.changed.mode.is_some();
+                let input = Input::Change(change);
                 let answer = if acts {
                     self.command(input).await
                 } else {

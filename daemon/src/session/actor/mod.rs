@@ -4,7 +4,7 @@
 mod commands;
 mod work;
 
-use super::clock::SessionClock;
+use super::clock::{LOOK_AGAIN, SessionClock};
 use super::commit::{append, envelopes};
 use super::decide::{Draft, decide};
 use super::deps::Deps;
@@ -138,21 +138,29 @@ impl Actor {
         if self.parked == Parked::Yes {
             return Some(Instant::now() + self.deps.tuning.passivate_after);
         }
-        let due = deadline(&self.state).map(|(at, due)| {
-            let at = self.clock.instant(at);
-            if due == Due::Retry {
-                at.max(self.grace_until)
-            } else {
-                at
-            }
-        });
-        // Who lists the session sees the mode end.
-        let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
-        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let due = self.due_at().map(|at| at.min(Instant::now() + LOOK_AGAIN));
+        let idle = self.idle().then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
     /// When the unattended policy decides.
+    /// When the state's earliest deadline is over.
+    fn due_at(&self) -> Option<Instant> {
+        let (at, due) = deadline(&self.state)?;
+        let at = self.clock.instant(at);
+        Some(if due == Due::Retry {
+            at.max(self.grace_until)
+        } else {
+            at
+        })
+    }
+
+    /// Whether nothing goes on that would need the session in memory.
+    fn idle(&self) -> bool {
+        // Who lists the session sees a timed mode end.
+        self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none()
+    }
+
     fn unattended_at(&self) -> Option<Instant> {
         let unattended = self.state.turn.as_ref()?.unattended;
         if unattended.policy == UnattendedPolicy::Wait {
@@ -171,14 +179,18 @@ impl Actor {
     }
 
     async fn on_time(&mut self) -> Next {
-        let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
-        if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
-            let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
-            return if works || self.publisher.watched() || !self.mailbox.is_empty() {
-                Next::Go
-            } else {
-                Next::End
-            };
+        if self.parked == Parked::Yes || self.idle() {
+            let needed = self.publisher.watched() || !self.mailbox.is_empty();
+            return if needed { Next::Go } else { Next::End };
+        }
+        let now = Instant::now();
+        let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if over(self.unattended_at()) {
+            self.settle(Input::Unattended, Patience::Effect).await
+        } else if over(self.due_at()) {
+            self.settle(Input::Deadline, Patience::Effect).await
+        } else {
+            Next::Go
         }
         let input = match self.unattended_at() {
             Some(at) if at <= Instant::now() => Input::Unattended,

@@ -81,7 +81,7 @@ impl Plan<'_> {
                 }
             }
             Input::Answer(answer) => self.answer(*answer),
-            Input::Change(changed) => self.change(*changed),
+            Input::Change(change) => self.change(*change),
             Input::Refresh { environment, by } => self.refresh(environment, by),
             Input::ModelReplied(replied) => self.replied(*replied),
             Input::ModelFailed(failed) => self.failed(*failed),
@@ -164,9 +164,13 @@ impl Plan<'_> {
         self.advance();
     }
 
-    fn change(&mut self, changed: SessionChanged) {
-        let mode = changed.mode;
-        self.emit(changed);
+    fn change(&mut self, change: Change) {
+        let mode = change.changed.mode;
+        let mode_until = mode.and(change.mode_for_ms).map(|ms| self.context.at.plus_ms(ms));
+        self.emit(SessionChanged {
+            mode_until,
+            ..change.changed
+        });
         if let Some(mode) = mode {
             self.answer_by_mode(mode);
         }
@@ -340,7 +344,7 @@ impl Plan<'_> {
 }
 
 /// A change of nothing, to carry a private part or to be filled.
-fn unchanged(by: By) -> SessionChanged {
+pub(super) fn unchanged(by: By) -> SessionChanged {
     SessionChanged {
         name: None,
         title: None,

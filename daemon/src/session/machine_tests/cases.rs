@@ -2,24 +2,21 @@
 
 use super::INPUTS;
 use super::world::{Weather, World, by, fold};
-use crate::session::input::{Input, Inspected, Piece, Replied, RequestedCall, Room, Send};
+use crate::session::decide::unchanged;
+use crate::session::drain::Draining;
+use crate::session::input::{Change, Input, Inspected, Piece, Replied, RequestedCall, Room, Send};
 use crate::session::wanted::Effect;
-use protocol::event::{Action, Delivery, Event, Manifest, ModelRef, Resolution, ToolOutcome, TurnOutcome};
+use protocol::event::{
+    Action, Delivery, Event, Manifest, ModelRef, Resolution, SessionChanged, ToolOutcome, TurnOutcome,
+};
 use protocol::{Content, InputId, Mode, Stop};
 
 #[test]
 fn a_lost_call_is_told_to_the_model_and_never_started_again() {
     let mut world = World::new(7);
     let send = Send {
-        input_id: InputId("i".to_owned()),
-        content: vec![Content::text("go")],
-        delivery: Delivery::Auto,
         mode: Some(Mode::All),
-        mode_for_ms: None,
-        unattended: None,
-        timeout_ms: None,
-        interactive: false,
-        by: by(),
+        ..sent("i", Delivery::Auto)
     };
     world.feed(Input::Send(send), Weather::Calm);
     let Some(Effect::Model(key)) = world.running_one() else {
@@ -71,6 +68,39 @@ fn writing() -> Inspected {
         digest: "d".to_owned(),
         writes: true,
     }
+}
+
+fn sent(input_id: &str, delivery: Delivery) -> Send {
+    Send {
+        input_id: InputId(input_id.to_owned()),
+        content: vec![Content::text("go")],
+        delivery,
+        mode: None,
+        mode_for_ms: None,
+        unattended: None,
+        timeout_ms: None,
+        interactive: false,
+        by: by(),
+    }
+}
+
+#[test]
+fn a_mode_for_a_time_ends_by_the_clock_of_the_session() {
+    let mut world = World::new(3);
+    // The session's clock is far from the machine's, as after a night or a correction of the time.
+    let changed = SessionChanged {
+        mode: Some(Mode::All),
+        ..unchanged(by())
+    };
+    let change = Change {
+        changed,
+        mode_for_ms: Some(60_000),
+    };
+    world.feed(Input::Change(Box::new(change)), Weather::Calm);
+    let decided_at = world.state.at;
+    assert_eq!(world.state.settings.mode_until, Some(decided_at.plus_ms(60_000)));
+    assert_eq!(world.state.mode_at(decided_at.plus_ms(59_999)), Mode::All);
+    assert_eq!(world.state.mode_at(decided_at.plus_ms(60_000)), Mode::Ask);
 }
 
 #[test]

@@ -3,15 +3,15 @@
 use super::world::{Weather, World, by};
 use crate::policy::Facts;
 use crate::session::input::{
-    Answer, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room, Send,
-    ToolEnd,
+    Answer, Change, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room,
+    Send, ToolEnd,
 };
 use crate::session::wanted::{Effect, ModelKey, deadline};
 use crate::tool::Outcome;
 use protocol::event::{
     Action, Choice, Delivery, Event, ItemStatus, ItemType, Manifest, ModelRef, Reason, SessionChanged, ToolOutcome,
 };
-use protocol::{Content, InputId, JobId, Mode, Stop, Time, Unattended, UnattendedPolicy};
+use protocol::{Content, InputId, JobId, Mode, Stop, Unattended, UnattendedPolicy};
 use std::collections::BTreeMap;
 
 impl World {
@@ -252,12 +252,13 @@ impl World {
             title: None,
             model: None,
             mode,
-            mode_until: self.random.chance(30).then(|| Time(self.now + 900)),
+            mode_until: None,
             unattended: None,
             archived: None,
             limits: None,
             by: by(),
         };
-        self.feed(Input::Change(Box::new(changed)), Weather::Storm);
+        let mode_for_ms = self.random.chance(30).then_some(900);
+        self.feed(Input::Change(Box::new(Change { changed, mode_for_ms })), Weather::Storm);
     }
 }
