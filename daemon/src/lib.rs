@@ -17,11 +17,11 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
-use api::{Api, Drain, SessionDefaults};
+use api::{Api, SessionDefaults};
 use auth::Redactor;
 use config::Config;
 use protocol::Time;
-use session::{Deps, Presence, Registry, Tuning};
+use session::{Deps, Drain, Presence, Registry, Tuning};
 use startup::{Claim, StartError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,6 +71,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let offered = tools.iter().filter(|listed| listed.off.is_none());
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
     let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
+    let drain = Drain::default();
     let registry = Registry::new(Arc::new(Deps {
         log: log.clone(),
         tools: offered.map(|listed| Arc::clone(&listed.tool)).collect(),
@@ -87,7 +88,6 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         drain: drain.clone(),
         clocks: session::Clocks::MACHINE,
     }));
-    let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,

@@ -6,7 +6,6 @@ mod client;
 mod config;
 mod connection;
 mod daemon;
-mod drain;
 mod find;
 mod framing;
 mod keys;
@@ -24,11 +23,10 @@ mod turn;
 mod usage;
 mod watch;
 
-pub(crate) use drain::Drain;
 pub(crate) use keys::{AskServers, KeyDesk};
 pub(crate) use listener::{ListenError, bind, serve};
 
-use crate::session::{Presence, Registry};
+use crate::session::{Drain, Draining, Presence, Registry};
 use protocol::Time;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +62,11 @@ pub(crate) struct SessionDefaults {
 }
 
 impl Api {
+    /// Whether the daemon is about to stop.
+    pub(crate) fn draining(&self) -> bool {
+        self.drain.state() == Draining::Yes
+    }
+
     /// Whether somebody is connected, a turn is open, a job runs or an approval waits.
     pub(crate) async fn needed(&self) -> bool {
         use std::sync::atomic::Ordering;

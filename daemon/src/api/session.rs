@@ -33,7 +33,7 @@ const MODE_FOR_MS: u64 = 366 * 24 * 3_600 * 1_000;
 const DELETE_WAIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreateParams) -> Result<SessionInfo, RpcError> {
-    if api.drain.draining() {
+    if api.draining() {
         return Err(draining());
     }
     let session = session_id(params.session.as_ref())?;
@@ -339,7 +339,7 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
 }
 
 pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams) -> Result<Sent, RpcError> {
-    if api.drain.draining() {
+    if api.draining() {
         return Err(draining());
     }
     if params.content.is_empty() {

@@ -1,6 +1,7 @@
 //! Everything that can wake a session: what clients ask, how effects end, what time brings. One closed enum; whatever a decision
 //! needs beside the state stands in the input or in its context.
 
+use super::drain::Draining;
 use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
@@ -234,6 +235,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
+    /// Whether the daemon's end has begun: then no turn starts.
+    pub(crate) draining: Draining,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

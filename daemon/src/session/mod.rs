@@ -5,7 +5,9 @@
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
 //! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
 //! - `inspect`: what a call would do, looked at outside of any turn.
-//! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session.
+//! - `drain`: the end of the daemon, as sessions see it.
+//! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session; `look`: how one is
+//!   looked at that does not live.
 
 mod actor;
 mod clock;
@@ -13,6 +15,7 @@ mod commit;
 mod decide;
 mod deps;
 mod details;
+mod drain;
 pub(crate) mod effect;
 mod fold;
 mod handle;
@@ -33,6 +36,7 @@ pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::{Change, Edited, Send, grant_of};
+pub(crate) use drain::{Drain, Draining};
 pub(crate) use clock::Clocks;
 pub(crate) use inspect::{inspect_command, inspect_edit};
 pub(crate) use live::{Answers, Live, Presence};

@@ -93,7 +93,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
 
 /// The jobs' table with the results that are still of interest.
 async fn ended_jobs(deps: &Deps, session: SessionKey, state: &State) -> Result<Jobs, LogError> {
-    let jobs = Jobs::default();
+    let jobs = Jobs::until(deps.drain.begun());
     for (_, seq) in &state.ended_jobs {
         for row in deps.log.read(session, seq.0.saturating_sub(1), 1).await? {
             if let Ok(Some(event)) = Event::parse(&row.kind, &row.body) {

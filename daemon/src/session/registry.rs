@@ -3,6 +3,7 @@
 
 use super::deps::Deps;
 use super::handle::{Handle, Message, Reply, Tell, busy};
+use super::drain::Draining;
 use super::open::{Opened, open};
 use crate::log::SessionKey;
 use futures::FutureExt;
@@ -189,6 +190,10 @@ impl Registry {
             }
             if let Err(error) = self.open(&session).await {
                 tracing::warn!(%session, %error, "a session does not go on");
+            }
+            let session = SessionId(row.id);
+            if self.deps.drain.state() == Draining::Yes {
+                return;
             }
             tokio::time::sleep(Duration::from_secs(1) / RESUMES_PER_SECOND).await;
         }

@@ -93,6 +93,33 @@ async fn a_waiting_send_outlives_a_killed_daemon() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daemon() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    let second =
+        json!({"session": session, "delivery": "queue", "content": [{"type": "text", "text": "second"}]});
+    peer.call("session.send", second).await?;
+    let pid = daemon.pid()?;
+    peer.call("daemon.stop", json!({"drain_ms": 25000})).await?;
+    gate.open();
+    tests::process::gone(pid).await?;
+    let log = daemon.log(&session)?;
+    assert_eq!((count(&log, "turn.started"), count(&log, "turn.completed")), (1, 1));
+    let end = log.iter().find(|event| event.kind == "turn.completed");
+    assert_eq!(end.map(|end| end.data.get("next")), Some(None), "it announces no turn that it does not start");
+    daemon.start().await?;
+    let end = daemon.turn_end(&session, 2).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stop_waits_for_the_running_turn_and_takes_no_other() -> anyhow::Result<()> {
     let gate = Gate::new();
     let held = gate.clone();

@@ -3,9 +3,11 @@
 use super::{Actor, Next, Patience, Refused, fault};
 use crate::policy::{self, Facts, Policy};
 use crate::session::details::Parked;
+use crate::session::drain::Draining;
 use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
 use crate::session::input::{Answer, Input, Send};
-use crate::session::known::known;
+use crate::session::known::{known, outcome_of};
+use crate::session::registry::draining;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
@@ -83,6 +85,9 @@ impl Actor {
     async fn send(&mut self, send: Send) -> Result<Sent, Refused> {
         if let Some(sent) = self.known(&send).await? {
             return Ok(sent);
+        }
+        if self.deps.drain.state() == Draining::Yes {
+            return Err(Refused::Busy(draining()));
         }
         if self.state.queue.len() + self.state.steers.len() >= MAX_WAITING {
             let error = RpcError::new(ErrorKind::QueueFull, format!("{MAX_WAITING} inputs wait already"))
@@ -303,6 +308,9 @@ impl Actor {
                 return Err(refused);
             }
             self.publish();
+            if self.deps.drain.state() == Draining::Yes {
+                return Err(Refused::Busy(draining()));
+            }
         }
         Ok(())
     }

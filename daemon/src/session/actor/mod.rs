@@ -8,6 +8,7 @@ use super::clock::{LOOK_AGAIN, SessionClock};
 use super::commit::{append, envelopes};
 use super::decide::{Draft, decide};
 use super::deps::Deps;
+use super::drain::Draining;
 use super::details::{Details, Parked, snapshot};
 use super::effect::model::ModelEnd;
 use super::handle::Message;
@@ -281,6 +282,7 @@ impl Actor {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: jitter(),
+            draining: self.deps.drain.state(),
             retries: self.deps.tuning.retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
@@ -412,6 +414,6 @@ pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
         .turn
         .as_ref()
         .is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
-    let old = age > deps.tuning.park_after || deps.tuning.resume == super::deps::Resume::Off;
-    if open && old { Parked::Yes } else { Parked::No }
+    let waits = deps.tuning.parks(age) || deps.drain.state() == Draining::Yes;
+    if open && waits { Parked::Yes } else { Parked::No }
 }

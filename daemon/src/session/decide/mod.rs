@@ -10,8 +10,9 @@ mod jobs;
 pub(super) mod room;
 mod stopping;
 
-use super::input::{Context, Input, Send};
-use super::state::{Stage, State, Waiting, input_outcome};
+use super::drain::Draining;
+use super::input::{Change, Context, Input, Send};
+use super::state::{Stage, State, Waiting};
 use super::wanted::{Due, deadline};
 use protocol::event::{
     Delivery, Disposition, Event, InputAccepted, InputDelivered, InputOutcome, InputSettled, NoticeAdded, NoticeLevel,
@@ -247,7 +248,8 @@ impl Plan<'_> {
         }
         let Some(turn) = self.state.turn.clone() else { return };
         let urgent = self.state.queue.iter().find(|waiting| waiting.urgent);
-        let goes_on = outcome != TurnOutcome::Interrupted || urgent.is_some();
+        let released = outcome != TurnOutcome::Interrupted || urgent.is_some();
+        let goes_on = released && self.context.draining == Draining::No;
         let next = urgent.or(self.state.steers.first()).or(self.state.queue.first());
         let next = next.filter(|_| goes_on).map(|waiting| waiting.input_id.clone());
         self.emit(TurnCompleted {
@@ -266,7 +268,7 @@ impl Plan<'_> {
 
     /// Starts a turn with the first input that waits, if none runs and the queue is not held.
     fn start_next(&mut self) {
-        if self.state.turn.is_some() || self.state.held {
+        if self.state.turn.is_some() || self.state.held || self.context.draining == Draining::Yes {
             return;
         }
         let Some(Waiting { input_id, terms, .. }) = self.state.queue.first().cloned() else {

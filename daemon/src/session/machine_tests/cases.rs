@@ -104,6 +104,27 @@ fn a_mode_for_a_time_ends_by_the_clock_of_the_session() {
 }
 
 #[test]
+fn a_daemon_that_is_about_to_stop_starts_nothing_that_waits_and_the_next_one_does() {
+    let mut world = World::new(5);
+    world.feed(Input::Send(sent("first", Delivery::Auto)), Weather::Calm);
+    world.feed(Input::Send(sent("second", Delivery::Queue)), Weather::Calm);
+    world.draining = Draining::Yes;
+    let interrupt = Input::Interrupt { turn: None, by: by() };
+    world.feed(interrupt, Weather::Calm);
+    world.feed(Input::ResumeQueue { by: by() }, Weather::Calm);
+    assert!(world.state.turn.is_none() && !world.state.held && world.state.queue.len() == 1);
+    let said_next = world.log.iter().any(|event| match event {
+        Event::TurnCompleted(completed) => completed.next.is_some(),
+        _ => false,
+    });
+    assert!(!said_next, "no turn's end says that another begins");
+
+    world.draining = Draining::No;
+    world.feed(Input::Restarted, Weather::Calm);
+    assert!(world.state.turn.is_some() && world.state.queue.is_empty());
+}
+
+#[test]
 fn a_denial_for_lack_of_people_is_listed_at_the_end_of_the_turn() {
     for seed in 1..200 {
         let mut world = World::new(seed);

@@ -18,6 +18,8 @@ pub(super) struct Checked {
     pub(super) jobs: BTreeMap<JobId, u32>,
     pub(super) urgent: Vec<InputId>,
     pub(super) first_delivery: bool,
+    /// The input that the last turn's end said comes next.
+    pub(super) announced: Option<InputId>,
     /// A changed call whose next question must follow.
     pub(super) asks_anew: Option<CallId>,
 }
@@ -64,6 +66,7 @@ impl Checked {
                 let waits: Vec<_> = self.approvals.values().filter(|(_, resolved)| !resolved).collect();
                 assert!(waits.is_empty(), "a turn ended with an approval that waits");
                 self.turn = None;
+                self.announced.clone_from(&completed.next);
             }
             Event::InputAccepted(accepted) => {
                 assert_eq!(
@@ -76,10 +79,13 @@ impl Checked {
                 }
             }
             Event::InputDelivered(delivered) => {
-                if std::mem::take(&mut self.first_delivery)
-                    && let Some(urgent) = self.urgent.first()
-                {
-                    assert_eq!(*urgent, delivered.input_id, "an urgent input did not come next");
+                if std::mem::take(&mut self.first_delivery) {
+                    if let Some(urgent) = self.urgent.first() {
+                        assert_eq!(*urgent, delivered.input_id, "an urgent input did not come next");
+                    }
+                    if let Some(next) = self.announced.take() {
+                        assert_eq!(next, delivered.input_id, "another input came than the turn's end said");
+                    }
                 }
                 self.urgent.retain(|id| *id != delivered.input_id);
                 assert_eq!(Some(&delivered.turn), self.turn.as_ref(), "delivered to another turn");

@@ -2,6 +2,7 @@
 
 use super::world::{Weather, World, by};
 use crate::policy::Facts;
+use crate::session::drain::Draining;
 use crate::session::input::{
     Answer, Change, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room,
     Send, ToolEnd,
@@ -16,6 +17,10 @@ use std::collections::BTreeMap;
 
 impl World {
     pub(super) fn send(&mut self) {
+        // The actor refuses it.
+        if self.draining == Draining::Yes {
+            return;
+        }
         let known = self.random.chance(15) && self.inputs > 0;
         if !known {
             self.inputs += 1;

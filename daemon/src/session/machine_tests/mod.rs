@@ -7,6 +7,7 @@ mod checks;
 mod inputs;
 mod world;
 
+use super::drain::Draining;
 use super::state::Progress;
 use checks::{Checked, every_prefix_wants_what_ran};
 use world::World;
@@ -29,7 +30,7 @@ fn run(seed: u64) -> usize {
             .any(|call| call.progress == Progress::Refused);
         assert!(!refused, "a refused call outlived its decision");
         assert!(
-            state.turn.is_some() || state.held || state.queue.is_empty(),
+            state.turn.is_some() || state.held || state.queue.is_empty() || world.draining == Draining::Yes,
             "an input waits in an idle session"
         );
         assert!(

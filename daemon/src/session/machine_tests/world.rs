@@ -1,6 +1,7 @@
 //! A session without a runtime: inputs are decided, appended and folded, with a crash now and then between any two of these.
 
 use crate::session::decide::{Draft, decide};
+use crate::session::drain::Draining;
 use crate::session::input::{Context, Input};
 use crate::session::state::State;
 use crate::session::wanted::{Effect, wanted};
@@ -53,6 +54,8 @@ pub(super) struct World {
     pub(super) stale: Vec<Effect>,
     pub(super) started: HashMap<CallId, u32>,
     pub(super) inputs: usize,
+    /// Whether the daemon is about to stop.
+    pub(super) draining: Draining,
     /// What would answer now; it may be another after a crash.
     pub(super) announce: &'static str,
 }
@@ -77,6 +80,7 @@ impl World {
             stale: Vec::new(),
             started: HashMap::new(),
             inputs: 0,
+            draining: Draining::No,
             announce: "using one",
         };
         let settings = Settings {
@@ -122,6 +126,7 @@ impl World {
             rules: &[],
             builtin_allow: true,
             project_notice: None,
+            draining: self.draining,
             shown,
             announce: Some(self.announce.to_owned()),
         };
@@ -130,6 +135,11 @@ impl World {
         let again = decide(&self.state, &context, input);
         let kinds = |drafts: &[Draft]| drafts.iter().map(|draft| draft.event.clone()).collect::<Vec<_>>();
         assert_eq!(kinds(&drafts), kinds(&again), "deciding is pure");
+        let begins = drafts.iter().any(|draft| matches!(draft.event, Event::TurnStarted(_)));
+        assert!(
+            !begins || self.draining == Draining::No,
+            "a turn begins in a daemon that is about to stop"
+        );
         kinds(&drafts)
     }
 
@@ -160,6 +170,7 @@ impl World {
     pub(super) fn crash(&mut self) {
         self.stale.extend(std::mem::take(&mut self.running));
         self.state = fold(&self.log);
+        self.draining = Draining::No;
         self.announce = self.random.pick(&["using one", "using one", "using two"]).unwrap();
         let weather = if self.random.chance(50) {
             Weather::Storm
@@ -202,12 +213,16 @@ impl World {
             92..93 => self.feed(Input::ResumeQueue { by: by() }, storm),
             93..95 => self.feed(Input::Unattended, storm),
             95..97 => self.change_mode(),
+            97..98 => self.draining = Draining::Yes,
             _ => self.crash(),
         }
     }
 
     /// Lets everything end without further trouble.
     pub(super) fn drain(&mut self) {
+        if self.draining == Draining::Yes {
+            self.crash();
+        }
         for _ in 0..4_000 {
             if self.state.turn.is_none() && self.state.queue.is_empty() && self.state.jobs.is_empty() {
                 return;
