@@ -262,12 +262,8 @@ async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyD
         // What they were answered by may be a server on this machine.
         models.look_around().await;
     }
-    let unfinished = rows
-        .into_iter()
-        .map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms))
-        .collect();
     let registry = registry.clone();
-    tokio::spawn(async move { registry.resume(unfinished).await })
+    tokio::spawn(async move { registry.resume(rows).await })
 }
 
 /// From now on a write beyond the limit of file sizes is an error of that write, as a full disk is, and not the daemon's end. A

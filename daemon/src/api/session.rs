@@ -354,6 +354,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
             format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes"),
         ));
     }
+    check_mode_for(params.mode, params.mode_for_ms)?;
     let session = api.session_id(&params.session).await?;
     api.keys.look_around().await;
     let send = Send {
@@ -364,7 +365,6 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         mode_for_ms: params.mode_for_ms,
         unattended: params.unattended,
         timeout_ms: params.timeout_ms,
-    check_mode_for(params.mode, params.mode_for_ms)?;
         interactive: params.interactive,
         by: client.by(),
     };

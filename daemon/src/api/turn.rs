@@ -231,10 +231,12 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Vec<
         .map_err(|error| storage(&error))?;
     let mut turns = Vec::new();
     for row in rows {
-        let Ok(handle) = api.registry.open(&SessionId(row.id)).await else {
-            continue;
+        let snapshot = match api.registry.look(&row).await {
+            Ok(snapshot) => snapshot,
+            // No turn of it can run, and the others are listed.
+            Err(error) if error.kind == ErrorKind::SessionUnreadable => continue,
+            Err(error) => return Err(error),
         };
-        let snapshot = Arc::clone(&handle.live().borrow().snapshot);
         let Some(turn) = &snapshot.turn else { continue };
         turns.push(RunningTurn {
             session: snapshot.session.clone(),

@@ -65,6 +65,13 @@ pub(crate) enum Resume {
     Off,
 }
 
+impl Tuning {
+    /// Whether a turn of an earlier life whose last event is so old waits for somebody to resume it.
+    pub(crate) fn parks(&self, age: Duration) -> bool {
+        age > self.park_after || self.resume == Resume::Off
+    }
+}
+
 impl Default for Tuning {
     fn default() -> Self {
         Self {

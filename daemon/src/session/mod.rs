@@ -23,6 +23,7 @@ mod input;
 mod inspect;
 mod known;
 mod live;
+mod look;
 #[cfg(test)]
 mod machine_tests;
 mod open;

@@ -10,7 +10,7 @@ use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
 use super::state::{STATE_VERSION, State};
 use crate::config::Project;
-use crate::log::{LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
+use crate::log::{EventLog, LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
 use crate::tool::Jobs;
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -28,7 +28,10 @@ pub(crate) struct Opened {
 /// Opens the session of `row`.
 pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, RpcError> {
     let session = SessionId(row.id.clone());
-    let (state, environment) = folded(&deps, &row).await?;
+    let state = folded(&deps.log, row.key).await?;
+    let environment = environment(&deps.log, row.key)
+        .await
+        .map_err(|error| super::actor::storage(&error))?;
     let details = Details::load(&deps.log, row.key, &state)
         .await
         .map_err(|error| super::actor::storage(&error))?;
@@ -104,16 +107,16 @@ async fn ended_jobs(deps: &Deps, session: SessionKey, state: &State) -> Result<J
     Ok(jobs)
 }
 
-/// The state at the head, and the environment commands run with.
-async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String, String>), RpcError> {
+/// The state at the head.
+pub(super) async fn folded(log: &EventLog, session: SessionKey) -> Result<State, RpcError> {
     let storage = |error: LogError| super::actor::storage(&error);
-    let saved = deps.log.saved_state(row.key).await.map_err(storage)?;
+    let saved = log.saved_state(session).await.map_err(storage)?;
     let saved = saved.filter(|saved| saved.version == STATE_VERSION);
     let mut state: State = saved
         .and_then(|saved| serde_json::from_slice(&saved.bytes).ok())
         .unwrap_or_default();
     loop {
-        let rows = deps.log.read(row.key, state.seq.0, PAGE_ROWS).await.map_err(storage)?;
+        let rows = log.read(session, state.seq.0, PAGE_ROWS).await.map_err(storage)?;
         if rows.is_empty() {
             break;
         }
@@ -121,8 +124,7 @@ async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String
             fold(&mut state, &row)?;
         }
     }
-    let environment = environment(deps, row).await.map_err(storage)?;
-    Ok((state, environment))
+    Ok(state)
 }
 
 fn fold(state: &mut State, row: &Row) -> Result<(), RpcError> {
@@ -146,12 +148,12 @@ fn fold(state: &mut State, row: &Row) -> Result<(), RpcError> {
 }
 
 /// The newest environment that stands in the private part of the log.
-async fn environment(deps: &Deps, row: &SessionRow) -> Result<BTreeMap<String, String>, LogError> {
+async fn environment(log: &EventLog, session: SessionKey) -> Result<BTreeMap<String, String>, LogError> {
     let mut nth = 1;
     loop {
-        let changed = deps.log.seq_of_nth_last(row.key, "session.changed", nth).await?;
+        let changed = log.seq_of_nth_last(session, "session.changed", nth).await?;
         let seq = changed.unwrap_or(1);
-        let rows = deps.log.read(row.key, seq - 1, 1).await?;
+        let rows = log.read(session, seq - 1, 1).await?;
         let private = rows.first().and_then(|row| row.private.as_deref());
         let private = private.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
         let environment = private.as_ref().and_then(|private| private.get("environment"));

@@ -1,14 +1,17 @@
 //! Which sessions live, by id. Opening is shared: whoever asks first starts it, everybody waits for the same result, and a new actor
 //! is started only after the old one is gone. No slow work, no lock held across an await.
 
+use super::commit::BACKGROUND;
 use super::deps::Deps;
-use super::handle::{Handle, Message, Reply, Tell, busy};
 use super::drain::Draining;
+use super::handle::{Handle, Message, Reply, Tell, busy};
+use super::look::look;
 use super::open::{Opened, open};
-use crate::log::SessionKey;
+use crate::log::SessionRow;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use protocol::{ErrorKind, RpcError, SessionId};
+use protocol::frame::{Phase, Snapshot};
+use protocol::{ErrorKind, RpcError, SessionId, Time};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -188,12 +191,12 @@ impl Registry {
             {
                 continue;
             }
-            if let Err(error) = self.open(&session).await {
-                tracing::warn!(%session, %error, "a session does not go on");
-            }
             let session = SessionId(row.id);
             if self.deps.drain.state() == Draining::Yes {
                 return;
+            }
+            if let Err(error) = self.open(&session).await {
+                tracing::warn!(%session, %error, "a session does not go on");
             }
             tokio::time::sleep(Duration::from_secs(1) / RESUMES_PER_SECOND).await;
         }

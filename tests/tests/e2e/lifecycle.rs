@@ -120,6 +120,32 @@ async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daem
 }
 
 #[tokio::test]
+async fn looking_at_turns_and_queues_opens_no_session() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let config = format!("{}[session]\nresume = \"off\"\n", profile(&server, Wire::Messages));
+    let daemon = Home::new()?.config(&config)?.start().await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    server.request(1).await?;
+    let waits = json!({"session": session, "delivery": "queue", "input_id": "waits",
+        "content": [{"type": "text", "text": "later"}]});
+    daemon.controller().await?.call("session.send", waits).await?;
+    daemon.kill9().await?;
+    daemon.start().await?;
+    let mut peer = daemon.observer().await?;
+    let opened_by_the_start = peer.call("daemon.status", json!({})).await?["sessions_open"].clone();
+    let turns = peer.call("turn.list", json!({})).await?;
+    assert_eq!((&turns[0]["phase"], &turns[0]["session"]), (&json!("parked"), &json!(session)), "{turns}");
+    let queue = peer.call("queue.list", json!({"session": session})).await?;
+    assert_eq!(queue["inputs"][0]["input_id"], "waits", "{queue}");
+    let open = &peer.call("daemon.status", json!({})).await?["sessions_open"];
+    assert_eq!((open, &opened_by_the_start), (&json!(0), &json!(0)));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stop_waits_for_the_running_turn_and_takes_no_other() -> anyhow::Result<()> {
     let gate = Gate::new();
     let held = gate.clone();

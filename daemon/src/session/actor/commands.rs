@@ -302,15 +302,15 @@ impl Actor {
     /// A turn of an earlier life goes on, once somebody acts on the session.
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
+            if self.deps.drain.state() == Draining::Yes {
+                return Err(Refused::Busy(draining()));
+            }
             self.parked = Parked::No;
             if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {
                 self.parked = Parked::Yes;
                 return Err(refused);
             }
             self.publish();
-            if self.deps.drain.state() == Draining::Yes {
-                return Err(Refused::Busy(draining()));
-            }
         }
         Ok(())
     }

@@ -266,7 +266,8 @@ impl Plan<'_> {
         self.start_next();
     }
 
-    /// Starts a turn with the first input that waits, if none runs and the queue is not held.
+    /// Starts a turn with the first input that waits, if none runs, the queue is not held and the daemon goes on. What a daemon that is
+    /// about to stop does not start, the next one does when it reads the log.
     fn start_next(&mut self) {
         if self.state.turn.is_some() || self.state.held || self.context.draining == Draining::Yes {
             return;
