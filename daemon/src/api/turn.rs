@@ -3,8 +3,8 @@
 use super::Api;
 use super::client::Client;
 use crate::log::{PAGE_ROWS, SessionFilter, SessionKey};
-use crate::session::{Message, storage};
-use protocol::event::{InputOutcome, ItemCompleted, ItemStatus, ItemType, TurnCompleted, TurnOutcome};
+use crate::session::{Message, begin_of, storage};
+use protocol::event::{InputOutcome, ItemCompleted, ItemStatus, ItemType, TurnCompleted};
 use protocol::method::{Empty, InterruptParams, Interrupted, RunningTurn, SessionParams, TurnResult, WaitParams};
 use protocol::{By, ErrorKind, Event, InputId, RpcError, SessionId, TurnId, Usage};
 use std::sync::Arc;
@@ -30,20 +30,8 @@ pub(super) async fn wait(api: Arc<Api>, _: Arc<Client>, params: WaitParams) -> R
             (Awaited::Input(input), accepted.seq)
         }
         (None, Some(turn)) => {
-            let started = turn.0.strip_prefix('t').and_then(|seq| seq.parse().ok());
-            let missing = || RpcError::new(ErrorKind::TurnNotFound, format!("the session has no turn {turn}"));
-            let seq: u64 = started.ok_or_else(missing)?;
-            let found = api
-                .registry
-                .deps()
-                .log
-                .read(row.key, seq.saturating_sub(1), 1)
-                .await
-                .map_err(|error| storage(&error))?;
-            if found.first().is_none_or(|row| row.kind != "turn.started") {
-                return Err(missing());
-            }
-            (Awaited::Turn(turn), seq)
+            let seq = begin_of(&api.registry.deps().log, row.key, &turn).await?;
+            (Awaited::Turn(turn), seq.0)
         }
         _ => {
             return Err(RpcError::new(

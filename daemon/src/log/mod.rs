@@ -273,6 +273,21 @@ impl EventLog {
             .await
     }
 
+    /// The first row of a kind with a seq above `after_seq`.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn first_of_kind(
+        &self,
+        session: SessionKey,
+        kind: &'static str,
+        after_seq: u64,
+    ) -> Result<Option<Row>, LogError> {
+        self.readers
+            .read(move |connection| read::first_of_kind(connection, session, kind, after_seq))
+            .await
+    }
+
     /// What model calls used, of one session or of all, deleted ones included: at most `SPENT_GROUPS` sums, the newest first.
     ///
     /// # Errors

@@ -33,13 +33,14 @@ mod state;
 mod wanted;
 
 pub(crate) use actor::storage;
+pub(crate) use clock::Clocks;
 pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
+pub(crate) use drain::{Drain, Draining};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::{Change, Edited, Send, grant_of};
-pub(crate) use drain::{Drain, Draining};
-pub(crate) use clock::Clocks;
 pub(crate) use inspect::{inspect_command, inspect_edit};
+pub(crate) use known::begin_of;
 pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

@@ -252,3 +252,31 @@ async fn a_cancelled_input_settles_and_never_starts_a_turn() -> anyhow::Result<(
     assert_eq!(count(&daemon.log(&session)?, "turn.started"), 1);
     Ok(())
 }
+
+#[tokio::test]
+async fn an_interrupt_that_names_an_ended_turn_answers_how_that_turn_ended() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("hi").gate(&held),
+        _ => Reply::text("hi"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let first = daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    let second = daemon.send(&session, "second").await?;
+    daemon.turn_end(&session, 2).await?;
+    for (sent, outcome) in [(first, "interrupted"), (second, "completed")] {
+        let named = json!({"session": session, "turn": sent["turn"]});
+        let answer = peer.call("turn.interrupt", named).await?;
+        assert_eq!((&answer["interrupted"], &answer["outcome"]), (&json!(false), &json!(outcome)), "{answer}");
+    }
+    let unknown = json!({"session": session, "turn": "t1"});
+    let error = peer.refused("turn.interrupt", unknown).await?;
+    assert_eq!(kind(&error), "turn_not_found", "{error}");
+    Ok(())
+}
+

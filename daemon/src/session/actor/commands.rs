@@ -148,10 +148,16 @@ impl Actor {
         let running = self.state.turn.as_ref().map(|turn| turn.id.clone());
         let named = turn.clone().or_else(|| running.clone());
         if named.is_none() || named != running {
+            let outcome = match &turn {
+                Some(turn) => outcome_of(&self.deps.log, self.key, turn)
+                    .await
+                    .map_err(Refused::Busy)?,
+                None => self.state.outcome,
+            };
             return Ok(Interrupted {
                 interrupted: false,
                 turn,
-                outcome: self.state.outcome,
+                outcome,
             });
         }
         self.command(Input::Interrupt { turn, by }).await?;
