@@ -254,6 +254,36 @@ async fn a_cancelled_input_settles_and_never_starts_a_turn() -> anyhow::Result<(
 }
 
 #[tokio::test]
+async fn an_input_id_with_other_terms_is_a_conflict() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("hi")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let mut peer = daemon.controller().await?;
+    let mut send = input(&session, "once", "hello", "auto");
+    send["mode"] = json!("none");
+    send["mode_for_ms"] = json!(3_600_000);
+    send["timeout_ms"] = json!(60_000);
+    let first = peer.call("session.send", send.clone()).await?;
+    assert_eq!(peer.call("session.send", send.clone()).await?, first);
+    let others = [
+        ("delivery", json!("interrupt")),
+        ("mode", json!("all")),
+        ("mode_for_ms", json!(7_200_000)),
+        ("timeout_ms", json!(1)),
+        ("unattended", json!({"policy": "deny"})),
+        ("interactive", json!(true)),
+    ];
+    for (name, value) in others {
+        let mut other = send.clone();
+        other[name] = value;
+        let error = peer.refused("session.send", other).await?;
+        assert_eq!(kind(&error), "input_conflict", "{name}: {error}");
+    }
+    assert_eq!(count(&daemon.log(&session)?, "input.accepted"), 1);
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_interrupt_that_names_an_ended_turn_answers_how_that_turn_ended() -> anyhow::Result<()> {
     let gate = Gate::new();
     let held = gate.clone();

@@ -132,16 +132,16 @@ impl Actor {
         let known = known(&self.deps.log, self.key, &self.state, &send.input_id)
             .await
             .map_err(Refused::Busy)?;
-        let Some((accepted, sent)) = known else { return Ok(None) };
-        if accepted.content != send.content {
+        let Some(known) = known else { return Ok(None) };
+        if !known.is(send) {
             let error = RpcError::new(
                 ErrorKind::InputConflict,
-                format!("input {} is known with another content", send.input_id),
+                format!("input {} is known with another content or other terms", send.input_id),
             )
-            .hint("use a new input_id");
+            .hint("send again exactly what was sent before, or use a new input_id");
             return Err(Refused::Busy(error));
         }
-        Ok(Some(sent))
+        Ok(Some(known.sent))
     }
 
     async fn interrupt(&mut self, turn: Option<TurnId>, by: By) -> Result<Interrupted, Refused> {

@@ -132,6 +132,7 @@ impl Plan<'_> {
             self.emit(titled(&send.content, &send.by));
         }
         let by = send.by.clone();
+        let mode_until = send.mode_until(self.context.at);
         self.emit(InputAccepted {
             input_id: send.input_id,
             content: send.content,
@@ -140,7 +141,7 @@ impl Plan<'_> {
             urgent,
             unattended: send.unattended,
             mode: send.mode,
-            mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
+            mode_until,
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
