@@ -149,7 +149,7 @@ impl Waiter {
             .ending
             .settled
             .as_ref()
-            .map_or_else(|| status(completed.outcome), |(outcome, _)| *outcome);
+            .map_or_else(|| completed.outcome.into(), |(outcome, _)| *outcome);
         Some(self.result(status, Some(completed.turn.clone()), Some(completed)))
     }
 
@@ -169,16 +169,6 @@ impl Waiter {
             demo: completed.as_ref().is_some_and(|completed| completed.demo),
             denied: completed.map(|completed| completed.denied).unwrap_or_default(),
         }
-    }
-}
-
-fn status(outcome: TurnOutcome) -> InputOutcome {
-    match outcome {
-        TurnOutcome::Completed => InputOutcome::Done,
-        TurnOutcome::Failed => InputOutcome::Failed,
-        TurnOutcome::Interrupted => InputOutcome::Interrupted,
-        TurnOutcome::TimedOut => InputOutcome::TimedOut,
-        TurnOutcome::Unanswered => InputOutcome::Unanswered,
     }
 }
 

@@ -239,10 +239,9 @@ impl Plan<'_> {
         let Some(turn) = &self.state.turn else { return };
         let id = turn.id.clone();
         for input_id in turn.inputs.clone() {
-            let outcome = input_outcome(outcome);
             self.emit(InputSettled {
                 input_id,
-                outcome,
+                outcome: outcome.into(),
                 turn: Some(id.clone()),
                 by: by.cloned(),
             });
