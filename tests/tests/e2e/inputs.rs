@@ -310,3 +310,54 @@ async fn an_interrupt_that_names_an_ended_turn_answers_how_that_turn_ended() -> 
     Ok(())
 }
 
+#[tokio::test]
+async fn a_send_into_a_session_held_by_an_interrupt_gets_its_answer() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("never").gate(&held),
+        other => Reply::text(format!("answer to {other}")),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("session.send", input(&session, "waits", "second", "queue")).await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    let queue = peer.call("queue.list", json!({"session": session})).await?;
+    assert_eq!(queue["held"], true, "{queue}");
+    let ran = daemon.ctl(&["send", "-s", &session, "third"]).await?.ok()?;
+    assert_eq!(ran.stdout, "answer to third\n", "{}", ran.stderr);
+    let log = daemon.log(&session)?;
+    assert_eq!(count(&log, "turn.completed"), 3, "what waited went before it");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_whose_input_is_held_by_somebodys_interrupt_says_so() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("never").gate(&held),
+        _ => Reply::text("fine"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let child = daemon.begin_ctl(&["send", "-s", &session, "second"])?;
+    // Once its client is attached and its input waits, it sees the interrupt.
+    daemon
+        .until(&session, "the second input", |frame| {
+            is(frame, "input.accepted") && frame["data"]["content"][0]["text"] == "second"
+        })
+        .await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    peer.call("queue.resume", json!({"session": session})).await?;
+    let ran = tests::daemon::ended(child, "the waiting send").await?.ok()?;
+    assert_eq!(ran.stdout, "fine\n");
+    assert!(ran.stderr.contains("agentctl queue resume"), "{}", ran.stderr);
+    Ok(())
+}

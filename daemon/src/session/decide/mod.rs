@@ -71,10 +71,8 @@ impl Plan<'_> {
             Input::Send(send) => self.accept(send),
             Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
             Input::ResumeQueue { by } => {
-                if self.state.held {
-                    self.emit(QueueResumed { by });
-                    self.start_next();
-                }
+                self.resume_queue(by);
+                self.start_next();
             }
             Input::Interrupt { turn, by } => {
                 if self.runs(turn.as_ref()) {
@@ -123,6 +121,7 @@ impl Plan<'_> {
         let steers = matches!(send.delivery, Delivery::Auto | Delivery::Steer);
         let urgent = send.delivery == Delivery::Interrupt && stage.is_some();
         let disposition = match stage {
+            // Behind what has waited since the interrupt.
             None if send.delivery == Delivery::Queue && self.state.held => Disposition::Queued,
             None => Disposition::Started,
             Some(Stage::Calling { .. } | Stage::Acting) if steers => Disposition::Steered,
@@ -147,9 +146,16 @@ impl Plan<'_> {
             by: send.by,
         });
         if urgent && !matches!(stage, Some(Stage::Stopping { .. })) {
-            self.interrupt(TurnOutcome::Interrupted, by);
-        } else {
-            self.start_next();
+            return self.interrupt(TurnOutcome::Interrupted, by);
+        }
+        self.resume_queue(by);
+        self.start_next();
+    }
+
+    /// An interrupt holds what waits until somebody goes on with the session.
+    fn resume_queue(&mut self, by: By) {
+        if self.state.held && self.state.turn.is_none() {
+            self.emit(QueueResumed { by });
         }
     }
 

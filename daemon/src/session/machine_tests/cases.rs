@@ -125,6 +125,27 @@ fn a_daemon_that_is_about_to_stop_starts_nothing_that_waits_and_the_next_one_doe
 }
 
 #[test]
+fn whoever_sends_again_after_an_interrupt_lets_what_waited_go_on_in_order() {
+    let delivered = |delivery: Delivery| {
+        let mut world = World::new(9);
+        world.feed(Input::Send(sent("first", Delivery::Auto)), Weather::Calm);
+        world.feed(Input::Send(sent("waits", Delivery::Queue)), Weather::Calm);
+        world.feed(Input::Interrupt { turn: None, by: by() }, Weather::Calm);
+        assert!(world.state.held && world.state.turn.is_none(), "an interrupt holds what waits");
+        world.feed(Input::Send(sent("another", delivery)), Weather::Calm);
+        assert!(!world.state.held && world.state.turn.is_some(), "somebody goes on with the session");
+        world.drain();
+        let delivered = world.log.iter().filter_map(|event| match event {
+            Event::InputDelivered(delivered) => Some(delivered.input_id.0.clone()),
+            _ => None,
+        });
+        delivered.collect::<Vec<_>>()
+    };
+    assert_eq!(delivered(Delivery::Queue), ["first", "waits", "another"]);
+    assert_eq!(delivered(Delivery::Auto), ["first", "another", "waits"]);
+}
+
+#[test]
 fn a_denial_for_lack_of_people_is_listed_at_the_end_of_the_turn() {
     for seed in 1..200 {
         let mut world = World::new(seed);
