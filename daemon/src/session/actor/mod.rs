@@ -184,8 +184,8 @@ impl Actor {
             let needed = self.publisher.watched() || !self.mailbox.is_empty();
             return if needed { Next::Go } else { Next::End };
         }
-        let now = Instant::now();
-        let over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        // Read after the deadline is: one that has passed is "now" at the moment it is asked for.
+        let over = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
         if over(self.unattended_at()) {
             self.settle(Input::Unattended, Patience::Effect).await
         } else if over(self.due_at()) {
