@@ -12,7 +12,7 @@ use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{By, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -319,12 +319,11 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
             return Err(RpcError::new(ErrorKind::TurnRunning, "the session has an open turn")
                 .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));
         }
-        let by = client.by();
-        api.registry
-            .ask(&session, |reply| Message::Interrupt(None, by.clone(), reply))
-            .await?;
-        let mut live = api.registry.open(&session).await?.live();
-        let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
+        match end_turn(&api, &session, client.by()).await {
+            // Nothing of it can run, and it is to go.
+            Err(error) if error.kind == ErrorKind::SessionUnreadable => {}
+            ended => ended?,
+        }
     }
     // Marked first: whoever opens it from now on finds it gone.
     let deletion = Deletion::Hide { at_ms: Time::now().0 };
@@ -336,6 +335,17 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
         .map_err(|error| storage(&error))?;
     api.registry.close(&session).await;
     Ok(Empty {})
+}
+
+/// Interrupts the session's turn and waits for its end.
+async fn end_turn(api: &Api, session: &SessionId, by: By) -> Result<(), RpcError> {
+    api.registry
+        .ask(session, |reply| Message::Interrupt(None, by.clone(), reply))
+        .await?;
+    let mut live = api.registry.open(session).await?.live();
+    // What does not end in time is ended with its actor.
+    let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
+    Ok(())
 }
 
 pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams) -> Result<Sent, RpcError> {

@@ -108,3 +108,36 @@ async fn a_commit_that_fails_in_mid_turn_ends_in_one_whole_turn() -> anyhow::Res
     assert_eq!(std::fs::read_to_string(daemon.home.project().join("ran"))?, "once\n");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_session_whose_log_cannot_be_read_can_be_deleted_in_the_middle_of_its_turn() -> anyhow::Result<()> {
+    let gate = tests::model_server::Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("hi").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let (session, other) = (daemon.session("ask").await?, daemon.session("ask").await?);
+    daemon.send(&session, "go").await?;
+    server.request(1).await?;
+    daemon.kill9().await?;
+    let log = daemon.log(&session)?;
+    let step = log.iter().find(|event| event.kind == "step.started").map(|event| event.seq);
+    tests::log::damage(&daemon.home.state_dir(), &session, step.unwrap_or_default(), "{}")?;
+    daemon.start().await?;
+    let mut peer = daemon.controller().await?;
+    let again = json!({"session": session, "content": [{"type": "text", "text": "again"}]});
+    let error = peer.refused("session.send", again).await?;
+    assert_eq!(
+        (&error["data"]["kind"], &error["data"]["seq"]),
+        (&json!("session_unreadable"), &json!(step)),
+        "{error}"
+    );
+    let turns = peer.call("turn.list", json!({})).await?;
+    assert_eq!(turns, json!([]), "the others are listed");
+    let error = peer.refused("session.delete", json!({"session": session})).await?;
+    assert_eq!(error["data"]["kind"], "turn_running", "{error}");
+    peer.call("session.delete", json!({"session": session, "force": true})).await?;
+    let left = peer.call("session.list", json!({})).await?;
+    let ids: Vec<&Value> = left["sessions"].as_array().into_iter().flatten().map(|info| &info["id"]).collect();
+    assert_eq!(ids, [&json!(other)]);
+    Ok(())
+}
