@@ -126,6 +126,11 @@ impl Follow {
                 let message = "the session's log cannot be read\nhint: see `agentctl daemon logs`";
                 Err(Failure::error(message))
             }
+            EndReason::Storage => {
+                let message = "agentd could not read the session\nhint: see `agentctl daemon logs`; what was accepted goes on, and \
+                               `agentctl wait` waits for it";
+                Err(Failure::error(message))
+            }
         }
     }
 

@@ -45,17 +45,18 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         .log
         .read_before(row.key, state.seq.0 + 1, RING_EVENTS.min(PAGE_ROWS))
         .await;
-    let mut recent = recent.map_err(|error| super::actor::storage(&error))?;
-    recent.reverse();
-    extend_ring(&mut ring, recent.into_iter().filter_map(envelope).map(Arc::new));
-    let project = deps
-        .projects
-        .load(std::path::Path::new(&state.root))
-        .unwrap_or_else(|error| {
-            // The next input is refused with the reason.
-            tracing::warn!(%session, %error, "a project's file is not read");
-            Project::default()
-        });
+    let recent = recent.map_err(|error| super::actor::storage(&error))?;
+    // Newest first, and only as far back as the log is whole: who wants more reads it there and learns what is wrong with it.
+    let whole = recent.into_iter().zip((1..=state.seq.0).rev());
+    let whole = whole.map_while(|(row, seq)| envelope(row).filter(|event| event.seq.0 == seq));
+    let mut whole: Vec<_> = whole.map(Arc::new).collect();
+    whole.reverse();
+    extend_ring(&mut ring, whole);
+    let project = project(&deps, &state.root).await.unwrap_or_else(|error| {
+        // The next input is refused with the reason.
+        tracing::warn!(%session, %error, "a project's file is not read");
+        Project::default()
+    });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let mut first = first_live(&state, &session, &details, parked);
     first.ring = Arc::new(ring.clone());
