@@ -118,6 +118,8 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     }
     resuming.abort();
     registry.shutdown().await;
+    // Before the first connection is closed: its client looks here why.
+    claim.retract();
     stop.cancel();
     if let Ok(Err(error)) = serving.await {
         tracing::error!(%error, "the listener failed");

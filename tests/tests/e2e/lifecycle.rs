@@ -120,6 +120,46 @@ async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daem
 }
 
 #[tokio::test]
+async fn a_waiting_send_starts_no_daemon_in_place_of_one_that_was_stopped() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let child = daemon.begin_ctl(&["send", "go"])?;
+    server.request(1).await?;
+    let socket = daemon.socket()?;
+    daemon.ctl(&["daemon", "stop", "--drain", "1ms"]).await?.ok()?;
+    // The send looks for a successor: it is seen at the socket, again and again, and starts none.
+    let listener = tokio::net::UnixListener::bind(&socket)?;
+    for _ in 0..3 {
+        tests::soon("the send looks for a daemon", listener.accept()).await??;
+    }
+    drop(listener);
+    std::fs::remove_file(&socket)?;
+    assert!(daemon.pid().is_err(), "another daemon was started");
+    gate.open();
+    daemon.start().await?;
+    let ran = ended(child, "the waiting send").await?.ok()?;
+    assert_eq!(ran.stdout, "fine\n", "{}", ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_starts_at_once_end_well_with_one_daemon() -> anyhow::Result<()> {
+    let home = Home::new()?;
+    let starts = (0..4).map(|_| {
+        let mut start = home.command(tests::bins::bins()?.agentd());
+        start.arg("start");
+        anyhow::Ok(start.spawn()?)
+    });
+    for start in starts.collect::<Result<Vec<_>, _>>()? {
+        ended(start, "agentd start").await?.ok()?;
+    }
+    let pid = home.lock()?.pid;
+    tests::process::end(pid, rustix::process::Signal::TERM).await
+}
+
+#[tokio::test]
 async fn looking_at_turns_and_queues_opens_no_session() -> anyhow::Result<()> {
     let gate = Gate::new();
     let held = gate.clone();
@@ -178,7 +218,7 @@ async fn one_state_directory_has_one_daemon_whatever_the_socket() -> anyhow::Res
         .env("AGENTD_SOCKET", daemon.home.path().join("other.sock"))
         .arg("run");
     let ran = tests::daemon::run(second, "a second daemon").await?;
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(75), "a start knows by this that another runs: {}", ran.stderr);
     assert!(
         ran.stderr.contains(&pid.to_string()),
         "it names the one that runs: {}",
