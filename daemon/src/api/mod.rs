@@ -27,7 +27,7 @@ pub(crate) use keys::{AskServers, KeyDesk};
 pub(crate) use listener::{ListenError, bind, serve};
 
 use crate::session::{Drain, Draining, Presence, Registry};
-use protocol::Time;
+use protocol::{ErrorKind, RpcError, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -51,6 +51,15 @@ pub(crate) struct Api {
     pub(crate) defaults: SessionDefaults,
     /// What the machine can enforce, found out at the start.
     pub(crate) doctor: protocol::method::DoctorAnswer,
+}
+
+/// Does what waits for files off the runtime's threads.
+///
+/// # Errors
+/// When it panics.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, RpcError> {
+    let failed = |error| RpcError::new(ErrorKind::Internal, format!("the request failed inside: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
 /// What a session is made with when its client does not say.

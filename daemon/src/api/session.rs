@@ -1,11 +1,12 @@
 //! `session.*` but for subscriptions.
 
-use super::Api;
 use super::client::Client;
+use super::rule::directory;
+use super::{Api, blocking};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Change, Message, Send, draining, storage};
+use crate::session::{Change, Message, Send, Sending, draining, project, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
@@ -60,20 +61,9 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .as_deref()
         .map(|model| check_model(&api, model))
         .transpose()?;
-    let cwd = Path::new(&params.cwd);
-    if !cwd.is_absolute() || !cwd.is_dir() {
-        return Err(RpcError::new(
-            ErrorKind::InvalidParams,
-            format!("{} is not a directory with an absolute path", params.cwd),
-        ));
-    }
-    let root = project_root(cwd).display().to_string();
-    let project = api
-        .registry
-        .deps()
-        .projects
-        .load(Path::new(&root))
-        .map_err(|error| error.told())?;
+    let cwd = params.cwd.clone();
+    let root = blocking(move || directory(&cwd).map(project_root)).await??.display().to_string();
+    let project = project(api.registry.deps(), &root).await?;
     let defaults = &api.defaults.settings;
     let limits = project
         .max_steps
@@ -146,6 +136,13 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         Err(error) => return Err(storage(&error)),
     }
     info_of(&api, &session).await
+}
+
+/// The root of the project that a directory belongs to.
+async fn root_of(cwd: Option<String>) -> Result<Option<String>, RpcError> {
+    let Some(cwd) = cwd else { return Ok(None) };
+    let root = blocking(move || project_root(Path::new(&cwd))).await?;
+    Ok(Some(root.display().to_string()))
 }
 
 fn session_id(asked: Option<&SessionId>) -> Result<SessionId, RpcError> {
@@ -250,9 +247,7 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> R
     let before_pos =
         cursor.map_err(|_| RpcError::new(ErrorKind::InvalidParams, "`cursor` is not one that a page answered"))?;
     let filter = SessionFilter {
-        root_path: params
-            .cwd
-            .map(|cwd| project_root(Path::new(&cwd)).display().to_string()),
+        root_path: root_of(params.cwd).await?,
         before_pos,
         limit,
         ..SessionFilter::default()
@@ -274,9 +269,7 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> R
 }
 
 pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: GetParams) -> Result<SessionInfo, RpcError> {
-    let root = params
-        .cwd
-        .map(|cwd| project_root(Path::new(&cwd)).display().to_string());
+    let root = root_of(params.cwd).await?;
     let row = api.find(&params.session, root.as_deref()).await?;
     Ok(info(&api, row))
 }
@@ -365,7 +358,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         ));
     }
     check_mode_for(params.mode, params.mode_for_ms)?;
-    let session = api.session_id(&params.session).await?;
+    let row = api.find(&params.session, None).await?;
     api.keys.look_around().await;
     let send = Send {
         input_id,
@@ -378,7 +371,9 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         interactive: params.interactive,
         by: client.by(),
     };
+    let project = project(api.registry.deps(), &row.root_path).await;
+    let sending = Sending { send, project };
     api.registry
-        .ask(&session, |reply| Message::Send(Box::new(send.clone()), reply))
+        .ask(&SessionId(row.id), |reply| Message::Send(Box::new(sending.clone()), reply))
         .await
 }

@@ -19,7 +19,7 @@ pub(crate) struct Deps {
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) models: Arc<dyn Models>,
     /// What projects' own files say.
-    pub(crate) projects: Projects,
+    pub(crate) projects: Arc<Projects>,
     /// The user's own rules.
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,

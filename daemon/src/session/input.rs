@@ -63,7 +63,6 @@ pub(crate) struct Send {
     pub(crate) by: By,
 }
 
-/// An answer to an approval that waits.
 impl Send {
     /// When its mode ends if it is decided at `at`; none: with its turn.
     pub(crate) fn mode_until(&self, at: Time) -> Option<Time> {
@@ -80,6 +79,7 @@ pub(crate) struct Change {
     pub(crate) mode_for_ms: Option<u64>,
 }
 
+/// An answer to an approval that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) approval: ApprovalId,

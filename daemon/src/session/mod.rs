@@ -3,7 +3,7 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known`, `place` serve it.
 //! - `inspect`: what a call would do, looked at outside of any turn.
 //! - `drain`: the end of the daemon, as sessions see it.
 //! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session; `look`: how one is
@@ -27,6 +27,7 @@ mod look;
 #[cfg(test)]
 mod machine_tests;
 mod open;
+mod place;
 mod reconcile;
 mod registry;
 mod state;
@@ -37,10 +38,11 @@ pub(crate) use clock::Clocks;
 pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
 pub(crate) use drain::{Drain, Draining};
-pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
+pub(crate) use handle::{AnswerRequest, Handle, Message, Sending, busy};
 pub(crate) use input::{Change, Edited, Send, grant_of};
 pub(crate) use inspect::{inspect_command, inspect_edit};
 pub(crate) use known::begin_of;
 pub(crate) use live::{Answers, Live, Presence};
+pub(crate) use open::project;
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

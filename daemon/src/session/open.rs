@@ -14,6 +14,7 @@ use crate::log::{EventLog, LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
 use crate::tool::Jobs;
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -93,6 +94,21 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     actor.begin().await?;
     let task = tokio::spawn(actor.run());
     Ok(Opened { handle, task })
+}
+
+/// What the file of the project at `root` says now, read off the runtime's threads.
+///
+/// # Errors
+/// A file that cannot be read or understood.
+pub(crate) async fn project(deps: &Deps, root: &str) -> Result<Project, RpcError> {
+    let (projects, root) = (Arc::clone(&deps.projects), PathBuf::from(root));
+    match tokio::task::spawn_blocking(move || projects.load(&root)).await {
+        Ok(loaded) => loaded.map_err(|error| error.told()),
+        Err(error) => Err(RpcError::new(
+            ErrorKind::Internal,
+            format!("the project's file could not be read: {error}"),
+        )),
+    }
 }
 
 /// The jobs' table with the results that are still of interest.

@@ -1,10 +1,11 @@
 //! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
 
 use super::{Actor, Next, Patience, Refused, fault};
+use crate::config::Project;
 use crate::policy::{self, Facts, Policy};
 use crate::session::details::Parked;
 use crate::session::drain::Draining;
-use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
+use crate::session::handle::{AnswerRequest, Asked, Message, Reply, Sending};
 use crate::session::input::{Answer, Input, Send};
 use crate::session::known::{known, outcome_of};
 use crate::session::registry::draining;
@@ -13,14 +14,14 @@ use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 impl Actor {
     pub(super) async fn take(&mut self, message: Message) -> Next {
         match message {
-            Message::Send(send, reply) => {
-                let answer = self.send(*send).await;
+            Message::Send(sending, reply) => {
+                let Sending { send, project } = *sending;
+                let answer = self.send(send, project).await;
                 Self::reply(reply, answer)
             }
             Message::CancelInput(input_id, by, reply) => {
@@ -82,7 +83,7 @@ impl Actor {
         next
     }
 
-    async fn send(&mut self, send: Send) -> Result<Sent, Refused> {
+    async fn send(&mut self, send: Send, project: Result<Project, RpcError>) -> Result<Sent, Refused> {
         if let Some(sent) = self.known(&send).await? {
             return Ok(sent);
         }
@@ -94,7 +95,8 @@ impl Actor {
                 .hint("wait for the turn to end, or cancel some: agentctl queue list");
             return Err(Refused::Busy(error));
         }
-        self.refresh_project()?;
+        // A session that lives is only ever narrowed by its project's file.
+        self.project = self.project.narrowed_by(project.map_err(Refused::Busy)?);
         let input_id = send.input_id.clone();
         let events = self.command(Input::Send(send)).await?;
         let accepted = events.iter().find_map(|envelope| match envelope.event() {
@@ -117,14 +119,6 @@ impl Actor {
             disposition,
             turn,
         })
-    }
-
-    /// Reads the project's file again: a session that lives is only ever narrowed by it.
-    fn refresh_project(&mut self) -> Result<(), Refused> {
-        let now = self.deps.projects.load(Path::new(&self.state.root));
-        let now = now.map_err(|error| Refused::Busy(error.told()))?;
-        self.project = self.project.narrowed_by(now);
-        Ok(())
     }
 
     /// The recorded answer to an input that is known already.
@@ -268,12 +262,9 @@ impl Actor {
                 "the request is about no call that could be changed",
             )));
         };
-        let place = self
-            .place()
-            .map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
         Ok(Asked {
             tool,
-            place,
+            place: self.place(),
             arguments: call.arguments,
             redactor: self.deps.redactor.clone(),
         })

@@ -13,6 +13,7 @@ use super::details::{Details, Parked, snapshot};
 use super::effect::model::ModelEnd;
 use super::handle::Message;
 use super::input::{Context, Input};
+use super::place::LazyPlace;
 use super::live::{Feed, Live, Presence, Publisher, extend_ring};
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
@@ -21,7 +22,7 @@ use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
 use crate::tool::jobs::JobResult;
-use crate::tool::{Jobs, Place};
+use crate::tool::Jobs;
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
@@ -44,7 +45,7 @@ pub(crate) struct Actor {
     pub(crate) grace_until: Instant,
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<LazyPlace>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
     pub(crate) jobs: Jobs,
@@ -144,7 +145,6 @@ impl Actor {
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
-    /// When the unattended policy decides.
     /// When the state's earliest deadline is over.
     fn due_at(&self) -> Option<Instant> {
         let (at, due) = deadline(&self.state)?;
@@ -162,6 +162,7 @@ impl Actor {
         self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none()
     }
 
+    /// When the unattended policy decides.
     fn unattended_at(&self) -> Option<Instant> {
         let unattended = self.state.turn.as_ref()?.unattended;
         if unattended.policy == UnattendedPolicy::Wait {
@@ -193,11 +194,6 @@ impl Actor {
         } else {
             Next::Go
         }
-        let input = match self.unattended_at() {
-            Some(at) if at <= Instant::now() => Input::Unattended,
-            _ => Input::Deadline,
-        };
-        self.settle(input, Patience::Effect).await
     }
 
     /// Commits an input nobody waits for.
@@ -282,12 +278,12 @@ impl Actor {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: jitter(),
-            draining: self.deps.drain.state(),
             retries: self.deps.tuning.retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
             project_notice: self.project.notice(),
+            draining: self.deps.drain.state(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
