@@ -277,7 +277,7 @@ impl Actor {
         let context = Context {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
-            jitter: jitter(),
+            jitter: fastrand::f64(),
             retries: self.deps.tuning.retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
@@ -355,14 +355,6 @@ pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
             },
         );
     }
-}
-
-/// Between 0 and 1.
-fn jitter() -> f64 {
-    let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-    #[expect(clippy::cast_precision_loss, reason = "jitter needs no precision")]
-    let jitter = (random >> 11) as f64 / (1_u64 << 53) as f64;
-    jitter
 }
 
 async fn sleep_until(at: Option<Instant>) {
