@@ -104,7 +104,7 @@ impl EventLog {
     /// `Exists`, `NameTaken`, `NoSession` for an unknown parent, and those of `append`.
     pub async fn create(&self, new: NewSession, append: Append) -> Result<Appended, LogError> {
         let bytes = append.bytes() + WRITE_OVERHEAD_BYTES;
-        let work = move |connection: &Connection| append::create(connection, &new, &append);
+        let work = move |connection: &Connection| append::create(connection, &new, append);
         self.queue.write(bytes, WhenFull::Refuse, work).await
     }
 
@@ -128,7 +128,7 @@ impl EventLog {
     async fn append_when(&self, append: Append, when_full: WhenFull) -> Result<Appended, LogError> {
         let bytes = append.bytes() + WRITE_OVERHEAD_BYTES;
         self.queue
-            .write(bytes, when_full, move |connection| append::append(connection, &append))
+            .write(bytes, when_full, move |connection| append::append(connection, append))
             .await
     }
 

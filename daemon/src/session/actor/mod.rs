@@ -243,20 +243,21 @@ impl Actor {
         })?;
         let log = &self.deps.log;
         let appended = match patience {
-            Patience::Command => log.append(append.clone()).await,
-            Patience::Effect => log.append_when_free(append.clone()).await,
+            Patience::Command => log.append(append).await,
+            Patience::Effect => log.append_when_free(append).await,
         };
         if let (Err(_), Some(feed)) = (&appended, &cut) {
             feed.thaw();
         }
         let appended = appended.map_err(|error| match error {
-            LogError::Busy => Refused::Busy(super::handle::busy()),
-            LogError::NameTaken => Refused::Busy(name_taken()),
+            LogError::Busy => Refused::No(super::handle::busy()),
+            LogError::NameTaken => Refused::No(name_taken()),
             other => {
                 tracing::error!(session = %self.session, error = %other, "an append failed; the session is read anew");
                 Refused::Broken(storage(&other))
             }
         })?;
+        let first = self.state.seq.next();
         self.state = after;
         for draft in &drafts {
             self.details.note(at, &draft.event);
@@ -266,7 +267,7 @@ impl Actor {
         if self.state.turn.is_none() {
             self.history = None;
         }
-        let events = envelopes(append, appended);
+        let events = envelopes(first, appended);
         extend_ring(&mut self.ring, events.iter().cloned());
         self.publish();
         Ok(events)
