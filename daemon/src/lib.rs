@@ -76,7 +76,10 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         log: log.clone(),
         tools: offered.map(|listed| Arc::clone(&listed.tool)).collect(),
         models: Arc::clone(&models) as Arc<dyn session::effect::model::Models>,
-        projects: Arc::new(config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir))),
+        projects: Arc::new(config::Projects::new(
+            config.clone(),
+            config::trust::Trust::new(&claim.state_dir),
+        )),
         rules: Arc::new(config::RuleBook::open(&config.path)?),
         guard,
         redactor,

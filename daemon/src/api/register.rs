@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::{
-    Api, blocking, approval, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;

@@ -6,7 +6,7 @@ use super::{Api, blocking};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Change, Message, Send, Sending, draining, project, storage};
+use crate::session::{Change, Message, Send, Sending, draining, name_taken, project, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
@@ -62,7 +62,10 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .map(|model| check_model(&api, model))
         .transpose()?;
     let cwd = params.cwd.clone();
-    let root = blocking(move || directory(&cwd).map(project_root)).await??.display().to_string();
+    let root = blocking(move || directory(&cwd).map(project_root))
+        .await??
+        .display()
+        .to_string();
     let project = project(api.registry.deps(), &root).await?;
     let defaults = &api.defaults.settings;
     let limits = project
@@ -169,10 +172,6 @@ fn check_name(name: &str) -> Result<(), RpcError> {
     Err(RpcError::new(ErrorKind::InvalidParams, message).hint(format!(
         "a letter, then letters, digits, dots, dashes, underscores, {NAME_BYTES} at most; not `last`"
     )))
-}
-
-fn name_taken() -> RpcError {
-    RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another, or rename that one")
 }
 
 /// Whether a mode may hold for so long.
@@ -374,6 +373,8 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
     let project = project(api.registry.deps(), &row.root_path).await;
     let sending = Sending { send, project };
     api.registry
-        .ask(&SessionId(row.id), |reply| Message::Send(Box::new(sending.clone()), reply))
+        .ask(&SessionId(row.id), |reply| {
+            Message::Send(Box::new(sending.clone()), reply)
+        })
         .await
 }

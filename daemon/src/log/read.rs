@@ -103,7 +103,8 @@ pub(super) fn first_of_kind(
     kind: &str,
     after: u64,
 ) -> Result<Option<Row>, LogError> {
-    let sql = format!("SELECT {COLUMNS} FROM events WHERE session = ?1 AND seq > ?2 AND kind = ?3 ORDER BY seq LIMIT 1");
+    let sql =
+        format!("SELECT {COLUMNS} FROM events WHERE session = ?1 AND seq > ?2 AND kind = ?3 ORDER BY seq LIMIT 1");
     let mut statement = connection.prepare_cached(&sql)?;
     Ok(statement
         .query_row(params![session.0, after, kind], |row| Row::from_columns(row, 0))

@@ -85,10 +85,7 @@ pub(super) async fn known(
 pub(crate) async fn begin_of(log: &EventLog, session: SessionKey, turn: &TurnId) -> Result<Seq, RpcError> {
     let missing = || RpcError::new(ErrorKind::TurnNotFound, format!("the session has no turn {turn}"));
     let seq = turn.seq().filter(|seq| seq.0 > 0).ok_or_else(missing)?;
-    let found = log
-        .read(session, seq.0 - 1, 1)
-        .await
-        .map_err(|error| storage(&error))?;
+    let found = log.read(session, seq.0 - 1, 1).await.map_err(|error| storage(&error))?;
     match found.first() {
         Some(row) if row.seq == seq.0 && row.kind == "turn.started" => Ok(seq),
         _ => Err(missing()),

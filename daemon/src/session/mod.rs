@@ -33,7 +33,7 @@ mod registry;
 mod state;
 mod wanted;
 
-pub(crate) use actor::storage;
+pub(crate) use actor::{name_taken, storage};
 pub(crate) use clock::Clocks;
 pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};

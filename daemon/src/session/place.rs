@@ -104,21 +104,33 @@ mod tests {
             let (free, busy) = mpsc::channel::<()>();
             let work = tokio::task::spawn_blocking(move || busy.recv());
             let place = LazyPlace::new(spec(root.path().to_owned()), &BTreeMap::new(), Jobs::default());
-            assert!(place.get().now_or_never().is_none(), "the runtime's own thread does not wait for files");
+            assert!(
+                place.get().now_or_never().is_none(),
+                "the runtime's own thread does not wait for files"
+            );
             drop(free);
             let _ = work.await?;
             let opened = place.get().await.map_err(anyhow::Error::msg)?;
             opened.read.insert("seen", "hash");
             let again = place.clone().get().now_or_never();
-            let again = again.ok_or_else(|| anyhow::anyhow!("it is open"))?.map_err(anyhow::Error::msg)?;
-            assert!(again.read.hash_of("seen".as_ref()).is_some(), "what one call has read the next one knows");
+            let again = again
+                .ok_or_else(|| anyhow::anyhow!("it is open"))?
+                .map_err(anyhow::Error::msg)?;
+            assert!(
+                again.read.hash_of("seen".as_ref()).is_some(),
+                "what one call has read the next one knows"
+            );
             anyhow::Ok(())
         })
     }
 
     #[tokio::test]
     async fn a_directory_that_is_gone_is_told_and_may_be_tried_again() {
-        let place = LazyPlace::new(spec("/nonexistent/of/no/session".into()), &BTreeMap::new(), Jobs::default());
+        let place = LazyPlace::new(
+            spec("/nonexistent/of/no/session".into()),
+            &BTreeMap::new(),
+            Jobs::default(),
+        );
         assert!(!place.failed());
         let told = place.get().await.err().unwrap_or_default();
         assert!(told.starts_with("root_gone: "), "{told}");

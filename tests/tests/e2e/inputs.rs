@@ -302,7 +302,11 @@ async fn an_interrupt_that_names_an_ended_turn_answers_how_that_turn_ended() -> 
     for (sent, outcome) in [(first, "interrupted"), (second, "completed")] {
         let named = json!({"session": session, "turn": sent["turn"]});
         let answer = peer.call("turn.interrupt", named).await?;
-        assert_eq!((&answer["interrupted"], &answer["outcome"]), (&json!(false), &json!(outcome)), "{answer}");
+        assert_eq!(
+            (&answer["interrupted"], &answer["outcome"]),
+            (&json!(false), &json!(outcome)),
+            "{answer}"
+        );
     }
     let unknown = json!({"session": session, "turn": "t1"});
     let error = peer.refused("turn.interrupt", unknown).await?;
@@ -323,7 +327,8 @@ async fn a_send_into_a_session_held_by_an_interrupt_gets_its_answer() -> anyhow:
     daemon.send(&session, "first").await?;
     server.request(1).await?;
     let mut peer = daemon.controller().await?;
-    peer.call("session.send", input(&session, "waits", "second", "queue")).await?;
+    peer.call("session.send", input(&session, "waits", "second", "queue"))
+        .await?;
     peer.call("turn.interrupt", json!({"session": session})).await?;
     let queue = peer.call("queue.list", json!({"session": session})).await?;
     assert_eq!(queue["held"], true, "{queue}");

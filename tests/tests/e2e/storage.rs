@@ -120,7 +120,10 @@ async fn a_session_whose_log_cannot_be_read_can_be_deleted_in_the_middle_of_its_
     server.request(1).await?;
     daemon.kill9().await?;
     let log = daemon.log(&session)?;
-    let step = log.iter().find(|event| event.kind == "step.started").map(|event| event.seq);
+    let step = log
+        .iter()
+        .find(|event| event.kind == "step.started")
+        .map(|event| event.seq);
     tests::log::damage(&daemon.home.state_dir(), &session, step.unwrap_or_default(), "{}")?;
     daemon.start().await?;
     let mut peer = daemon.controller().await?;
@@ -135,9 +138,15 @@ async fn a_session_whose_log_cannot_be_read_can_be_deleted_in_the_middle_of_its_
     assert_eq!(turns, json!([]), "the others are listed");
     let error = peer.refused("session.delete", json!({"session": session})).await?;
     assert_eq!(error["data"]["kind"], "turn_running", "{error}");
-    peer.call("session.delete", json!({"session": session, "force": true})).await?;
+    peer.call("session.delete", json!({"session": session, "force": true}))
+        .await?;
     let left = peer.call("session.list", json!({})).await?;
-    let ids: Vec<&Value> = left["sessions"].as_array().into_iter().flatten().map(|info| &info["id"]).collect();
+    let ids: Vec<&Value> = left["sessions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|info| &info["id"])
+        .collect();
     assert_eq!(ids, [&json!(other)]);
     Ok(())
 }
@@ -146,10 +155,18 @@ async fn a_session_whose_log_cannot_be_read_can_be_deleted_in_the_middle_of_its_
 async fn end_of_history(daemon: &TestDaemon, session: &str) -> anyhow::Result<Value> {
     let mut peer = daemon.observer().await?;
     peer.attach(session, Some(0)).await?;
-    let frames = peer.until("the end of the subscription", |frame| is(frame, "end")).await?;
+    let frames = peer
+        .until("the end of the subscription", |frame| is(frame, "end"))
+        .await?;
     let seqs: Vec<u64> = frames.iter().filter_map(|frame| frame["seq"].as_u64()).collect();
-    assert!(seqs.iter().copied().eq(1..=seqs.len() as u64), "without a gap: {seqs:?}");
-    assert!(!frames.iter().any(|frame| is(frame, "snapshot")), "it never says that it has caught up");
+    assert!(
+        seqs.iter().copied().eq(1..=seqs.len() as u64),
+        "without a gap: {seqs:?}"
+    );
+    assert!(
+        !frames.iter().any(|frame| is(frame, "snapshot")),
+        "it never says that it has caught up"
+    );
     Ok(tests::socket::last(&frames)?.clone())
 }
 
@@ -162,7 +179,10 @@ async fn a_subscription_ends_with_a_reason_at_an_event_that_cannot_be_read() -> 
     daemon.turn_end(&session, 1).await?;
     daemon.ctl(&["daemon", "stop"]).await?.ok()?;
     let log = daemon.log(&session)?;
-    let started = log.iter().find(|event| event.kind == "turn.started").map_or(0, |event| event.seq);
+    let started = log
+        .iter()
+        .find(|event| event.kind == "turn.started")
+        .map_or(0, |event| event.seq);
     tests::log::damage(&daemon.home.state_dir(), &session, started, "not JSON")?;
     daemon.start().await?;
     let end = end_of_history(&daemon, &session).await?;

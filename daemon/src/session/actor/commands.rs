@@ -27,7 +27,7 @@ impl Actor {
             Message::CancelInput(input_id, by, reply) => {
                 let answer = match self.state.waiting(&input_id) {
                     Some(_) => self.command(Input::Cancel { input_id, by }).await.map(drop),
-                    None => Err(Refused::Busy(not_waiting(&input_id))),
+                    None => Err(Refused::No(not_waiting(&input_id))),
                 };
                 Self::reply(reply, answer)
             }
@@ -75,7 +75,7 @@ impl Actor {
     fn reply<T>(reply: Reply<T>, answer: Result<T, Refused>) -> Next {
         let (answer, next) = match answer {
             Ok(answer) => (Ok(answer), Next::Go),
-            Err(Refused::Busy(error)) => (Err(error), Next::Go),
+            Err(Refused::No(error)) => (Err(error), Next::Go),
             Err(Refused::Broken(error)) => (Err(error), Next::End),
         };
         // A client that is gone does not hear the answer; what it asked for stands.
@@ -88,15 +88,15 @@ impl Actor {
             return Ok(sent);
         }
         if self.deps.drain.state() == Draining::Yes {
-            return Err(Refused::Busy(draining()));
+            return Err(Refused::No(draining()));
         }
         if self.state.queue.len() + self.state.steers.len() >= MAX_WAITING {
             let error = RpcError::new(ErrorKind::QueueFull, format!("{MAX_WAITING} inputs wait already"))
                 .hint("wait for the turn to end, or cancel some: agentctl queue list");
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         // A session that lives is only ever narrowed by its project's file.
-        self.project = self.project.narrowed_by(project.map_err(Refused::Busy)?);
+        self.project = self.project.narrowed_by(project.map_err(Refused::No)?);
         let input_id = send.input_id.clone();
         let events = self.command(Input::Send(send)).await?;
         let accepted = events.iter().find_map(|envelope| match envelope.event() {
@@ -106,7 +106,7 @@ impl Actor {
             _ => None,
         });
         let Some((seq, disposition)) = accepted else {
-            return Err(Refused::Busy(fault("the input left no event")));
+            return Err(Refused::No(fault("the input left no event")));
         };
         let turn = self.state.turn.as_ref().filter(|turn| turn.inputs.contains(&input_id));
         let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
@@ -125,7 +125,7 @@ impl Actor {
     async fn known(&self, send: &Send) -> Result<Option<Sent>, Refused> {
         let known = known(&self.deps.log, self.key, &self.state, &send.input_id)
             .await
-            .map_err(Refused::Busy)?;
+            .map_err(Refused::No)?;
         let Some(known) = known else { return Ok(None) };
         if !known.is(send) {
             let error = RpcError::new(
@@ -133,7 +133,7 @@ impl Actor {
                 format!("input {} is known with another content or other terms", send.input_id),
             )
             .hint("send again exactly what was sent before, or use a new input_id");
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         Ok(Some(known.sent))
     }
@@ -143,9 +143,7 @@ impl Actor {
         let named = turn.clone().or_else(|| running.clone());
         if named.is_none() || named != running {
             let outcome = match &turn {
-                Some(turn) => outcome_of(&self.deps.log, self.key, turn)
-                    .await
-                    .map_err(Refused::Busy)?,
+                Some(turn) => outcome_of(&self.deps.log, self.key, turn).await.map_err(Refused::No)?,
                 None => self.state.outcome,
             };
             return Ok(Interrupted {
@@ -168,7 +166,7 @@ impl Actor {
                 ErrorKind::AlreadyResolved,
                 format!("approval {} is settled already", request.id),
             );
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         };
         if recorded.digest != request.digest {
             let error = RpcError::new(
@@ -176,7 +174,7 @@ impl Actor {
                 "the answer is for another request than the one that waits",
             )
             .hint("read the request again and answer that");
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         if !recorded.choices.contains(&request.decision) {
             let error = RpcError::new(
@@ -184,7 +182,7 @@ impl Actor {
                 "this answer is not among the choices of the request",
             )
             .with("choices", &recorded.choices);
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         let edited = request.edited.map(Box::new);
         let changed = edited.as_ref().map(|edited| edited.inspected.facts.clone());
@@ -218,7 +216,7 @@ impl Actor {
                 seq: self.state.seq,
                 id,
             }),
-            (None, Some(facts)) => Err(Refused::Busy(self.edit_refused(&facts))),
+            (None, Some(facts)) => Err(Refused::No(self.edit_refused(&facts))),
         }
     }
 
@@ -244,7 +242,7 @@ impl Actor {
     /// The call an approval is about.
     fn look(&mut self, approval: &ApprovalId) -> Result<Asked, Refused> {
         let resolved = || {
-            Refused::Busy(RpcError::new(
+            Refused::No(RpcError::new(
                 ErrorKind::AlreadyResolved,
                 format!("approval {approval} is settled already"),
             ))
@@ -257,7 +255,7 @@ impl Actor {
             .cloned();
         let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
         let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
-            return Err(Refused::Busy(RpcError::new(
+            return Err(Refused::No(RpcError::new(
                 ErrorKind::InvalidParams,
                 "the request is about no call that could be changed",
             )));
@@ -291,7 +289,7 @@ impl Actor {
                 self.place = None;
                 Next::Go
             }
-            Err(Refused::Busy(_)) => Next::Go,
+            Err(Refused::No(_)) => Next::Go,
             Err(Refused::Broken(_)) => Next::End,
         }
     }
@@ -300,7 +298,7 @@ impl Actor {
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
             if self.deps.drain.state() == Draining::Yes {
-                return Err(Refused::Busy(draining()));
+                return Err(Refused::No(draining()));
             }
             self.parked = Parked::No;
             if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {

@@ -8,21 +8,21 @@ use super::clock::{LOOK_AGAIN, SessionClock};
 use super::commit::{append, envelopes};
 use super::decide::{Draft, decide};
 use super::deps::Deps;
-use super::drain::Draining;
 use super::details::{Details, Parked, snapshot};
+use super::drain::Draining;
 use super::effect::model::ModelEnd;
 use super::handle::Message;
 use super::input::{Context, Input};
-use super::place::LazyPlace;
 use super::live::{Feed, Live, Presence, Publisher, extend_ring};
+use super::place::LazyPlace;
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
-use crate::tool::jobs::JobResult;
 use crate::tool::Jobs;
+use crate::tool::jobs::JobResult;
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
@@ -71,7 +71,7 @@ enum Next {
 /// Why nothing was committed.
 enum Refused {
     /// Nothing changed; the session goes on.
-    Busy(RpcError),
+    No(RpcError),
     /// The log and the session may differ: the actor ends, and the next request reads the log again.
     Broken(RpcError),
 }
@@ -105,7 +105,7 @@ impl Actor {
             self.commit(Input::Restarted, Patience::Effect)
                 .await
                 .map_err(|refused| match refused {
-                    Refused::Busy(error) | Refused::Broken(error) => error,
+                    Refused::No(error) | Refused::Broken(error) => error,
                 })?;
             self.reconcile();
         }
@@ -199,7 +199,7 @@ impl Actor {
     /// Commits an input nobody waits for.
     async fn settle(&mut self, input: Input, patience: Patience) -> Next {
         match self.commit(input, patience).await {
-            Ok(_) | Err(Refused::Busy(_)) => Next::Go,
+            Ok(_) | Err(Refused::No(_)) => Next::Go,
             Err(Refused::Broken(_)) => Next::End,
         }
     }
@@ -239,7 +239,7 @@ impl Actor {
         }
         let append = append(self.key, &self.state, &after, &drafts, at).map_err(|error| {
             tracing::error!(%error, "an event cannot be written as JSON");
-            Refused::Busy(fault("an event cannot be written"))
+            Refused::No(fault("an event cannot be written"))
         })?;
         let log = &self.deps.log;
         let appended = match patience {
@@ -369,7 +369,8 @@ pub(super) fn fault(what: &str) -> RpcError {
     RpcError::new(ErrorKind::Internal, what)
 }
 
-fn name_taken() -> RpcError {
+/// A name belongs to one session.
+pub(crate) fn name_taken() -> RpcError {
     RpcError::new(ErrorKind::NameTaken, "another session has this name")
         .hint("choose another name, or rename that session")
 }

@@ -131,9 +131,15 @@ fn whoever_sends_again_after_an_interrupt_lets_what_waited_go_on_in_order() {
         world.feed(Input::Send(sent("first", Delivery::Auto)), Weather::Calm);
         world.feed(Input::Send(sent("waits", Delivery::Queue)), Weather::Calm);
         world.feed(Input::Interrupt { turn: None, by: by() }, Weather::Calm);
-        assert!(world.state.held && world.state.turn.is_none(), "an interrupt holds what waits");
+        assert!(
+            world.state.held && world.state.turn.is_none(),
+            "an interrupt holds what waits"
+        );
         world.feed(Input::Send(sent("another", delivery)), Weather::Calm);
-        assert!(!world.state.held && world.state.turn.is_some(), "somebody goes on with the session");
+        assert!(
+            !world.state.held && world.state.turn.is_some(),
+            "somebody goes on with the session"
+        );
         world.drain();
         let delivered = world.log.iter().filter_map(|event| match event {
             Event::InputDelivered(delivered) => Some(delivered.input_id.0.clone()),
