@@ -34,6 +34,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(10);
 
 /// How often the socket's file is looked at.
 const SOCKET_CHECK: Duration = Duration::from_secs(3);
+const _: () = assert!(SOCKET_CHECK.as_secs() < 5, "a socket that vanished is back within 5 s");
 
 /// Pause when the system has no descriptor left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);

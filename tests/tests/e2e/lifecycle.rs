@@ -102,8 +102,7 @@ async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daem
     daemon.send(&session, "first").await?;
     server.request(1).await?;
     let mut peer = daemon.controller().await?;
-    let second =
-        json!({"session": session, "delivery": "queue", "content": [{"type": "text", "text": "second"}]});
+    let second = json!({"session": session, "delivery": "queue", "content": [{"type": "text", "text": "second"}]});
     peer.call("session.send", second).await?;
     let pid = daemon.pid()?;
     peer.call("daemon.stop", json!({"drain_ms": 25000})).await?;
@@ -112,7 +111,11 @@ async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daem
     let log = daemon.log(&session)?;
     assert_eq!((count(&log, "turn.started"), count(&log, "turn.completed")), (1, 1));
     let end = log.iter().find(|event| event.kind == "turn.completed");
-    assert_eq!(end.map(|end| end.data.get("next")), Some(None), "it announces no turn that it does not start");
+    assert_eq!(
+        end.map(|end| end.data.get("next")),
+        Some(None),
+        "it announces no turn that it does not start"
+    );
     daemon.start().await?;
     let end = daemon.turn_end(&session, 2).await?;
     assert_eq!(end["data"]["outcome"], "completed", "{end}");
@@ -177,7 +180,11 @@ async fn looking_at_turns_and_queues_opens_no_session() -> anyhow::Result<()> {
     let mut peer = daemon.observer().await?;
     let opened_by_the_start = peer.call("daemon.status", json!({})).await?["sessions_open"].clone();
     let turns = peer.call("turn.list", json!({})).await?;
-    assert_eq!((&turns[0]["phase"], &turns[0]["session"]), (&json!("parked"), &json!(session)), "{turns}");
+    assert_eq!(
+        (&turns[0]["phase"], &turns[0]["session"]),
+        (&json!("parked"), &json!(session)),
+        "{turns}"
+    );
     let queue = peer.call("queue.list", json!({"session": session})).await?;
     assert_eq!(queue["inputs"][0]["input_id"], "waits", "{queue}");
     let open = &peer.call("daemon.status", json!({})).await?["sessions_open"];
@@ -210,6 +217,26 @@ async fn a_stop_waits_for_the_running_turn_and_takes_no_other() -> anyhow::Resul
 }
 
 #[tokio::test]
+async fn a_socket_that_vanishes_is_made_anew_and_who_is_connected_stays_so() -> anyhow::Result<()> {
+    let daemon = Home::new()?.start().await?;
+    let socket = daemon.socket()?;
+    let mut connected = daemon.observer().await?;
+    std::fs::remove_file(&socket)?;
+    let made_anew = async {
+        while Peer::connect(&socket).await.is_err() {
+            connected.call("session.list", json!({})).await?;
+        }
+        anyhow::Ok(())
+    };
+    tests::soon("the socket is made anew", made_anew).await??;
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&socket)?);
+    assert_eq!(mode & 0o777, 0o600);
+    daemon.ctl(&["ls"]).await?.ok()?;
+    connected.call("session.list", json!({})).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn one_state_directory_has_one_daemon_whatever_the_socket() -> anyhow::Result<()> {
     let daemon = Home::new()?.start().await?;
     let pid = daemon.pid()?;
@@ -218,7 +245,12 @@ async fn one_state_directory_has_one_daemon_whatever_the_socket() -> anyhow::Res
         .env("AGENTD_SOCKET", daemon.home.path().join("other.sock"))
         .arg("run");
     let ran = tests::daemon::run(second, "a second daemon").await?;
-    assert_eq!(ran.code, Some(75), "a start knows by this that another runs: {}", ran.stderr);
+    assert_eq!(
+        ran.code,
+        Some(75),
+        "a start knows by this that another runs: {}",
+        ran.stderr
+    );
     assert!(
         ran.stderr.contains(&pid.to_string()),
         "it names the one that runs: {}",
