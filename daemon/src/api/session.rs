@@ -39,21 +39,9 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     }
     let session = session_id(params.session.as_ref())?;
     if params.session.is_some()
-        && let Some(row) = api
-            .registry
-            .deps()
-            .log
-            .session(&session.0)
-            .await
-            .map_err(|error| storage(&error))?
+        && let Some(made) = made_before(&api, &session, &params).await?
     {
-        // A client that retries with its own id gets what it made the first time.
-        return match row.deleted_at_ms {
-            None => Ok(info(&api, row)),
-            Some(_) => {
-                Err(RpcError::new(ErrorKind::SessionExists, "a deleted session has this id").hint("use a new id"))
-            }
-        };
+        return Ok(made);
     }
     params.name.as_deref().map(check_name).transpose()?;
     params
@@ -78,6 +66,7 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     let settings = Settings {
         model: params
             .model
+            .clone()
             .or(project.default_model)
             .or_else(|| defaults.model.clone()),
         mode: params.mode.unwrap_or(usual),
@@ -108,10 +97,10 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let new = NewSession {
         id: session.0.clone(),
-        name: params.name,
+        name: params.name.clone(),
         parent: None,
         root_path: root,
-        cwd: params.cwd,
+        cwd: params.cwd.clone(),
         created_at_ms: at.0,
         lifetime: Lifetime::Kept,
     };
@@ -130,15 +119,59 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let log = &api.registry.deps().log;
     match log.create(new, append).await {
-        // Of two requests with one id at once, both get what the first made.
         Ok(_) => {}
-        Err(LogError::Exists) if params.session.is_some() => {}
+        // Of two requests with one id at once, both get what the first made.
+        Err(LogError::Exists) => {
+            let made = made_before(&api, &session, &params).await?;
+            return made.ok_or_else(|| id_taken("another session"));
+        }
         Err(LogError::NameTaken) => return Err(name_taken()),
-        Err(LogError::Exists) => return Err(RpcError::new(ErrorKind::SessionExists, "a session with this id exists")),
         Err(LogError::Busy) => return Err(crate::session::busy()),
         Err(error) => return Err(storage(&error)),
     }
     info_of(&api, &session).await
+}
+
+/// The session that a client made with this id before: one that retries gets what it made the first time.
+///
+/// # Errors
+/// The id is that of a session that was made otherwise, or is deleted.
+async fn made_before(api: &Api, id: &SessionId, asked: &CreateParams) -> Result<Option<SessionInfo>, RpcError> {
+    let log = &api.registry.deps().log;
+    let Some(row) = log.session(&id.0).await.map_err(|error| storage(&error))? else {
+        return Ok(None);
+    };
+    if row.deleted_at_ms.is_some() {
+        return Err(id_taken("a deleted session"));
+    }
+    let first = log.read(row.key, 0, 1).await.map_err(|error| storage(&error))?;
+    match first.first().map(|first| Event::parse(&first.kind, &first.body)) {
+        Some(Ok(Some(Event::SessionCreated(created)))) if !is_as_asked(&created, row.created_at_ms, asked) => {
+            Err(id_taken("a session that was made otherwise"))
+        }
+        _ => Ok(Some(info(api, row))),
+    }
+}
+
+/// Whether a session was made by this very request. What it does not say may have come from elsewhere.
+fn is_as_asked(created: &SessionCreated, at_ms: i64, asked: &CreateParams) -> bool {
+    let settings = &created.settings;
+    created.cwd == asked.cwd
+        && created.name == asked.name
+        && settings.mode_until == asked.mode_for_ms.map(|ms| Time(at_ms).plus_ms(ms))
+        && asked.mode.is_none_or(|mode| mode == settings.mode)
+        && asked
+            .model
+            .as_ref()
+            .is_none_or(|model| settings.model.as_ref() == Some(model))
+        && asked
+            .unattended
+            .is_none_or(|unattended| unattended == settings.unattended)
+        && asked.limits.is_none_or(|limits| limits == settings.limits)
+}
+
+fn id_taken(by: &str) -> RpcError {
+    RpcError::new(ErrorKind::SessionExists, format!("{by} has this id")).hint("use a new id")
 }
 
 /// The root of the project that a directory belongs to.

@@ -366,3 +366,30 @@ async fn a_send_whose_input_is_held_by_somebodys_interrupt_says_so() -> anyhow::
     assert!(ran.stderr.contains("agentctl queue resume"), "{}", ran.stderr);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_session_made_again_with_its_id_is_the_same_and_made_otherwise_a_conflict() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("hi")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let mut peer = daemon.controller().await?;
+    let id = uuid::Uuid::now_v7().to_string();
+    let create =
+        json!({"session": id, "cwd": daemon.home.project(), "name": "one", "mode": "all", "mode_for_ms": 3_600_000});
+    let made = peer.call("session.create", create.clone()).await?;
+    let renamed = json!({"session": id, "name": "renamed"});
+    peer.call("session.update", renamed).await?;
+    let again = peer.call("session.create", create.clone()).await?;
+    assert_eq!((&again["id"], &again["created_at"]), (&made["id"], &made["created_at"]));
+    for (name, value) in [
+        ("cwd", json!("/")),
+        ("name", json!("two")),
+        ("mode", json!("ask")),
+        ("mode_for_ms", json!(1)),
+    ] {
+        let mut other = create.clone();
+        other[name] = value;
+        let error = peer.refused("session.create", other).await?;
+        assert_eq!(kind(&error), "session_exists", "{name}: {error}");
+    }
+    Ok(())
+}
