@@ -101,7 +101,7 @@ mod tests {
             .build()?;
         runtime.block_on(async {
             // The only thread for such work is busy, as it is when a file system does not answer.
-            let (free, busy) = mpsc::channel::<()>();
+            let (free, busy) = mpsc::sync_channel::<()>(0);
             let work = tokio::task::spawn_blocking(move || busy.recv());
             let place = LazyPlace::new(spec(root.path().to_owned()), &BTreeMap::new(), Jobs::default());
             assert!(

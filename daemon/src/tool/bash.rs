@@ -234,10 +234,10 @@ impl Tool for Bash {
             Ok(checked) => checked,
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         };
-        if checked.wait != Wait::ToTheEnd
-            && let Err(full) = run.place.jobs.room()
-        {
-            return Ended::new(Outcome::NotRun, full.to_string());
+        match (checked.wait, run.place.jobs.room()) {
+            // What is waited for at first need not become a job.
+            (Wait::ToTheEnd, _) | (Wait::For(_), Err(NoRoom::Closing)) | (_, Ok(())) => {}
+            (Wait::For(_) | Wait::Not, Err(no_room)) => return Ended::new(Outcome::NotRun, no_room.to_string()),
         }
         let sandboxed = Sandboxed {
             place: run.place,
