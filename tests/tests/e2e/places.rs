@@ -110,3 +110,20 @@ async fn ls_shows_the_newest_20_of_this_project_and_a_all_and_the_project_stays_
     assert_eq!(left, ["README.md"], "nothing of ours is left in a project");
     Ok(())
 }
+
+#[tokio::test]
+async fn the_title_is_the_first_line_of_the_first_input_and_a_name_stands_beside_it() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("fine")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon
+        .ctl(&["send", "--name", "counting", "\n  count to three  \nin French"])
+        .await?
+        .ok()?;
+    daemon.ctl(&["send", "-s", "counting", "again"]).await?.ok()?;
+    let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+    assert_eq!(
+        (&listed[0]["title"], &listed[0]["name"]),
+        (&json!("count to three"), &json!("counting"))
+    );
+    Ok(())
+}
