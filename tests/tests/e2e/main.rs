@@ -13,6 +13,7 @@ mod jobs;
 mod lifecycle;
 mod model_server;
 mod models;
+mod places;
 mod protocol;
 mod real_model;
 mod rules;
