@@ -125,9 +125,9 @@ fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, A
         }
         ControlFlow::Continue(())
     });
-    walked.map_err(|error| ArgumentError::at("path", error))?;
+    let walked = walked.map_err(|error| ArgumentError::at("path", error))?;
     let none = if paths.is_empty() { "(no file matches)\n" } else { "" };
-    Ok(patience.end([&paths.shown(), none].concat()))
+    Ok(patience.end([&paths.shown(&walked), none].concat()))
 }
 
 #[async_trait]

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
+use super::listed;
 use super::patience::Patience;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
@@ -178,6 +179,7 @@ fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, A
     let checked = Checked::new(arguments, place)?;
     let at_path = |error: TargetError| ArgumentError::at("path", error);
     let mut search = Search::new(&checked);
+    let mut crowded = String::new();
     match place.target.open_file(&checked.path) {
         Ok(file) => search.file(&place.target.name_of(&checked.path), file),
         Err(TargetError::IsDirectory(_)) => {
@@ -190,11 +192,11 @@ fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, A
                 }
                 ControlFlow::Continue(())
             });
-            walked.map_err(at_path)?;
+            crowded = listed::crowded(&walked.map_err(at_path)?);
         }
         Err(error) => return Err(at_path(error)),
     }
-    Ok(patience.end(search.finish()))
+    Ok(patience.end(search.finish() + &crowded))
 }
 
 /// A search and what it found so far.

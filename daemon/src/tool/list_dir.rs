@@ -85,13 +85,14 @@ fn run(arguments: &Value, place: &Place) -> Result<Ended, ArgumentError> {
         .map_err(at_path)?;
     let mut paths = Paths::default();
     let depth = Depth::Levels(parsed.depth.unwrap_or(1));
-    let rules = place.target.walk(&resolved, depth, &mut |found| paths.push(found));
-    let hidden = match rules.map_err(at_path)? {
+    let walked = place.target.walk(&resolved, depth, &mut |found| paths.push(found));
+    let walked = walked.map_err(at_path)?;
+    let hidden = match walked.rules {
         Rules::Kept => "",
         Rules::HideAll => "[.gitignore hides this directory; all of it is listed]\n",
     };
     let none = if paths.is_empty() { "(no entries)\n" } else { "" };
-    Ok(Ended::new(Outcome::Ok, [&paths.shown(), none, hidden].concat()))
+    Ok(Ended::new(Outcome::Ok, [&paths.shown(&walked), none, hidden].concat()))
 }
 
 #[async_trait]
