@@ -141,7 +141,7 @@ impl Plan {
         for name in GIT_FIXED_FILES {
             let path = git.join(name);
             if path.symlink_metadata().is_err() {
-                ghosts.forbid(path);
+                ghosts.forbid(&path);
             } else {
                 self.fix(path);
             }
