@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daemon::target::sandbox::{Form, Mode, Network, Settings, Support, probe};
+use daemon::target::sandbox::{Caches, Form, Mode, Network, Settings, Support, probe};
 use daemon::target::{Target, TargetSpec, command_environment};
 use daemon::tool::{Confinement, Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
 use serde_json::json;
@@ -19,6 +19,7 @@ struct World {
     support: Support,
     mode: Mode,
     network: Network,
+    caches: Caches,
 }
 
 struct Nowhere;
@@ -48,6 +49,7 @@ impl World {
             support: Support::default(),
             mode: Mode::WorkspaceWrite,
             network: Network::On,
+            caches: Caches::Shared,
         };
         world.write("state/token", "secret-token");
         world.write("home/.ssh/id_rsa", "secret-key");
@@ -90,6 +92,7 @@ impl World {
             sandbox: Settings {
                 mode: self.mode,
                 network: self.network,
+                caches: self.caches,
                 support: self.support.clone(),
                 hidden: vec![self.path("state"), self.path("daemon.sock")],
             },

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::{Network, Plan, Profile};
+use super::{Network, Pids, Plan, Profile};
 
 /// Size of the file system that holds the blanks; they are empty.
 const BLANKS_OPTIONS: &std::ffi::CStr = c"size=64k,nr_inodes=16,mode=0700";
@@ -35,11 +35,14 @@ struct MountAttr {
 }
 
 /// Enters namespaces of its own. The caller keeps its ids and has every capability inside, and none outside.
-pub(super) fn unshare(network: Network) -> io::Result<()> {
+pub(super) fn unshare(profile: &Profile) -> io::Result<()> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
-    if network == Network::Off {
+    if profile.network == Network::Off {
         flags |= libc::CLONE_NEWNET;
+    }
+    if profile.pids == Pids::Own {
+        flags |= libc::CLONE_NEWPID;
     }
     // SAFETY: the process has one thread; nothing else relies on its namespaces.
     check(unsafe { libc::unshare(flags) })?;
@@ -59,6 +62,11 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
     }
     let root = open(Path::new("/"))?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     make_read_only(&root)?;
+    if profile.pids == Pids::Own {
+        // The old one shows everybody's processes, under numbers that mean others inside.
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+        mount(Some(c"proc"), Path::new("/proc"), Some(c"proc"), flags, None)?;
+    }
     for (tree, path) in writable {
         // The place is looked up again: an earlier tree may lie over it.
         if let Some(place) = open(path)? {
