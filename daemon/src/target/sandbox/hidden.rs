@@ -71,7 +71,7 @@ const SYSTEM_SECRETS: &[&str] = &[
 /// Everything to be hidden that exists, without links. What holds a root is left out, or the command had no work tree.
 pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
     let home = profile
-        .home
+        .homes
         .iter()
         .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
     let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);

@@ -108,7 +108,10 @@ pub struct Profile {
     /// The daemon's state directory, covered and used to hold the blanks that cover the rest.
     pub(super) state_dir: PathBuf,
     pub(super) roots: Vec<PathBuf>,
+    /// Where the commands' caches are.
     pub(super) home: Option<PathBuf>,
+    /// Where keys may lie: that one, and the daemon's own, whatever a client says its home is. Without links.
+    pub(super) homes: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Whether files with names of secrets are hidden inside the roots too.
     pub(super) secrets: Secrets,
@@ -158,10 +161,19 @@ impl Settings {
             state_dir,
             roots: target.roots().iter().map(|root| root.path.clone()).collect(),
             home: target.home().map(Into::into),
+            homes: homes(target),
             hidden: self.hidden.clone(),
             secrets,
         })
     }
+}
+
+fn homes(target: &Target) -> Vec<PathBuf> {
+    let own = protocol::place::home().ok();
+    let all = target.home().map(Into::into).into_iter().chain(own);
+    let mut homes: Vec<PathBuf> = all.filter_map(|home: PathBuf| home.canonicalize().ok()).collect();
+    homes.dedup();
+    homes
 }
 
 /// Variables a sandboxed command needs: where to put temporary files, and caches that the sandbox does not have otherwise.

@@ -98,7 +98,7 @@ impl Plan {
         ghosts.stand_in(&agent);
         self.fix(agent);
         self.protect_repository(root, ghosts);
-        let home = profile.home.iter().filter(|home| home.starts_with(root));
+        let home = profile.homes.iter().filter(|home| home.starts_with(root));
         for path in home.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name))) {
             self.fix(path);
         }

@@ -221,6 +221,7 @@ fn try_form(form: Form, pids: Pids, state_dir: PathBuf) -> std::io::Result<()> {
         state_dir,
         roots: Vec::new(),
         home: None,
+        homes: Vec::new(),
         hidden: Vec::new(),
         secrets: Secrets::Shown,
     };
