@@ -7,11 +7,22 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use daemon::target::sandbox::{Caches, Form, Mode, Network, Settings, Support, probe};
+use daemon::target::sandbox::{Caches, Form, Mode, Network, Pids, Settings, Support, probe};
 use daemon::target::{Target, TargetSpec, command_environment};
 use daemon::tool::{Confinement, Ended, GuardPlan, Outcome, OutputSink, Place, ReadSet, RunContext, StopLevel, Tool};
 use serde_json::json;
 use tokio::sync::watch;
+
+/// All that a machine can have.
+const OWN: (Form, Pids) = (Form::Namespaces, Pids::Own);
+
+/// As in a container that covers parts of `/proc`.
+const SHARED: (Form, Pids) = (Form::Namespaces, Pids::Shared);
+
+/// Without user namespaces.
+const REDUCED: (Form, Pids) = (Form::Landlock, Pids::Shared);
+
+const FORMS: [(Form, Pids); 3] = [OWN, SHARED, REDUCED];
 
 /// A project with a repository, a home with secrets, and a daemon's state beside them.
 struct World {
@@ -36,7 +47,7 @@ impl OutputSink for Nowhere {
 
 impl World {
     /// None, said aloud, where the machine cannot make this form.
-    async fn new(form: Form) -> Option<Self> {
+    async fn new((form, pids): (Form, Pids)) -> Option<Self> {
         let dir = tempfile::Builder::new()
             .prefix("sandbox-")
             .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
@@ -57,10 +68,11 @@ impl World {
         if form == Form::Landlock && support.landlock >= 3 {
             support.form = Some(Form::Landlock);
         }
-        if support.form != Some(form) {
-            eprintln!("SKIP: {form:?} cannot be made here: {support:?}");
+        if support.form != Some(form) || (pids == Pids::Own && support.pids != pids) {
+            eprintln!("SKIP: {form:?} with {pids:?} processes cannot be made here: {support:?}");
             return None;
         }
+        support.pids = pids;
         world.support = support;
         Some(world)
     }
@@ -156,7 +168,7 @@ impl World {
 
 #[tokio::test]
 async fn a_workspace_can_be_written_and_nothing_around_it() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     world
@@ -181,7 +193,7 @@ async fn a_workspace_can_be_written_and_nothing_around_it() {
 
 #[tokio::test]
 async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     world.make_repository();
@@ -219,7 +231,7 @@ async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
 
 #[tokio::test]
 async fn keys_and_the_daemons_own_files_cannot_be_read() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(world) = World::new(form).await else { continue };
         let _socket = UnixListener::bind(world.path("daemon.sock")).unwrap();
         let hidden = [world.path("state/token"), world.path("home/.ssh/id_rsa")];
@@ -227,7 +239,7 @@ async fn keys_and_the_daemons_own_files_cannot_be_read() {
             let said = world.fails(&format!("cat {}", path.display())).await;
             assert!(!said.contains("secret-"), "{said}");
         }
-        if form == Form::Namespaces {
+        if form.0 == Form::Namespaces {
             world.fails(&format!("ls {}", world.path("state").display())).await;
         }
         let socket = world.path("daemon.sock").display().to_string();
@@ -241,7 +253,7 @@ async fn keys_and_the_daemons_own_files_cannot_be_read() {
 
 #[tokio::test]
 async fn a_command_that_nobody_looked_at_writes_nothing_reaches_nobody_and_sees_no_secret() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(world) = World::new(form).await else { continue };
         world.write("root/.env", "KEY=secret-1");
         world.write("root/deep/er/tls.key", "secret-2");
@@ -268,7 +280,7 @@ async fn a_command_that_nobody_looked_at_writes_nothing_reaches_nobody_and_sees_
 
 #[tokio::test]
 async fn without_a_network_there_is_none_and_with_one_there_is() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(mut world) = World::new(form).await else {
             continue;
         };
@@ -290,7 +302,7 @@ async fn without_a_network_there_is_none_and_with_one_there_is() {
 
 #[tokio::test]
 async fn the_reduced_form_lets_existing_entries_be_written_and_protects_the_rest() {
-    let Some(world) = World::new(Form::Landlock).await else {
+    let Some(world) = World::new(REDUCED).await else {
         return;
     };
     world.make_repository();
@@ -311,7 +323,7 @@ async fn the_reduced_form_lets_existing_entries_be_written_and_protects_the_rest
 
 #[tokio::test]
 async fn a_sandboxed_command_has_no_privileges_and_cannot_get_any() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(world) = World::new(form).await else { continue };
         let said = world
             .works("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; ls /proc/self/fd")
@@ -336,7 +348,7 @@ async fn a_sandboxed_command_has_no_privileges_and_cannot_get_any() {
 
 #[tokio::test]
 async fn other_processes_cannot_be_signalled_or_looked_into() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(world) = World::new(form).await else { continue };
         let own = std::process::id();
         if world.support.landlock >= 6 {
@@ -353,7 +365,7 @@ async fn other_processes_cannot_be_signalled_or_looked_into() {
 
 #[tokio::test]
 async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     let said = world.fails("touch ~/notes.txt").await;
@@ -373,7 +385,7 @@ async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
 
 #[tokio::test]
 async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     let bash: Arc<dyn Tool> = daemon::tool::all(&daemon::tool::Settings::default())
@@ -441,7 +453,7 @@ fn an_ordinary_user_gets_the_same_sandbox_as_root() {
 
 #[tokio::test]
 async fn npm_installs_from_its_cache_inside() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     world.write("dep/package.json", r#"{"name": "dep", "version": "1.0.0"}"#);
@@ -471,7 +483,7 @@ async fn npm_installs_from_its_cache_inside() {
 
 #[tokio::test]
 async fn read_only_is_read_only_for_the_whole_session() {
-    for form in [Form::Namespaces, Form::Landlock] {
+    for form in FORMS {
         let Some(mut world) = World::new(form).await else {
             continue;
         };
@@ -492,7 +504,7 @@ async fn read_only_is_read_only_for_the_whole_session() {
 
 #[tokio::test]
 async fn a_sandbox_costs_little() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     let mut took = Vec::new();
@@ -510,7 +522,7 @@ async fn a_sandbox_costs_little() {
 
 #[tokio::test]
 async fn builds_work_inside() {
-    let Some(world) = World::new(Form::Namespaces).await else {
+    let Some(world) = World::new(OWN).await else {
         return;
     };
     let cargo = Path::new("/root/.cargo/bin/cargo");

@@ -59,6 +59,10 @@ pub fn run_tests(filters: &[&str], user: User, namespaces: Namespaces) -> anyhow
     command.args(filters).args(["--test-threads", "2"]);
     command.current_dir("/").env(bins::BUILT, place.path()).env(INNER, "1");
     command.env("HOME", place.path());
+    // Where rustup has its toolchains unless it is told.
+    if let (None, Some(home)) = (std::env::var_os("RUSTUP_HOME"), std::env::var_os("HOME")) {
+        command.env("RUSTUP_HOME", Path::new(&home).join(".rustup"));
+    }
     if let Some(apart) = &apart {
         command.env(crate::daemon::APART, apart.path());
         if user == User::Ordinary {

@@ -78,9 +78,9 @@ async fn goes(daemon: &TestDaemon, way: Way) -> anyhow::Result<()> {
         Way::Stop | Way::Death => process::gone(pid).await?,
         _ => drop(watcher.until("the end", |frame| is(frame, "tool.completed")).await?),
     }
-    // A killed daemon's guards need a moment; all others have waited for the last process before they spoke.
+    // When the daemon is gone its guards need a moment; otherwise they have waited for the last process before they spoke.
     for sleeper in &before {
-        if way == Way::Death {
+        if matches!(way, Way::Stop | Way::Death) {
             process::gone(sleeper.pid).await?;
         }
         let still = process::find(sleeper.pid).is_some_and(|now| now.began == sleeper.began);
