@@ -363,6 +363,102 @@ async fn other_processes_cannot_be_signalled_or_looked_into() {
     }
 }
 
+/// A terminal as a person has one: the end that a terminal program holds, and the path of the other.
+fn terminal() -> (std::os::fd::OwnedFd, String) {
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    // SAFETY: the calls take a descriptor that is open and a buffer with its length.
+    unsafe {
+        let master = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY);
+        assert!(master >= 0);
+        let master = OwnedFd::from_raw_fd(master);
+        assert_eq!(
+            (libc::grantpt(master.as_raw_fd()), libc::unlockpt(master.as_raw_fd())),
+            (0, 0)
+        );
+        let mut name = [0; 64];
+        assert_eq!(libc::ptsname_r(master.as_raw_fd(), name.as_mut_ptr(), name.len()), 0);
+        let name = std::ffi::CStr::from_ptr(name.as_ptr()).to_str().unwrap().to_owned();
+        (master, name)
+    }
+}
+
+#[tokio::test]
+async fn terminals_of_the_person_are_out_of_reach_and_a_command_may_make_its_own() {
+    for form in FORMS {
+        let Some(world) = World::new(form).await else { continue };
+        let (_person, name) = terminal();
+        // It writes there, were it not for the sandbox.
+        let write = format!("echo x > {name}");
+        assert_eq!(world.run_in(Confinement::Outside, &write).await.outcome, Outcome::Ok);
+        for command in [write.as_str(), &format!("exec 3< {name}")] {
+            world.fails(command).await;
+            let unasked = world.run_in(Confinement::ReadOnly, command).await;
+            assert_eq!(unasked.outcome, Outcome::Error, "{form:?} {command}");
+        }
+        if form.0 == Form::Namespaces {
+            let own = "python3 -c 'import os, pty; a, b = pty.openpty(); os.write(a, b\"x\\n\"); print(os.read(b, 9), os.ttyname(b))'";
+            let said = world.works(own).await;
+            assert!(said.contains("/dev/pts/0"), "{said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_keep_a_command_from_taking_the_machine() {
+    let Some(world) = World::new(OWN).await else { return };
+    let said = world
+        .works("ulimit -c; ulimit -f; ulimit -u; cat /proc/self/oom_score_adj; ulimit -u 100000; ulimit -f unlimited; true")
+        .await;
+    let numbers: Vec<u64> = said.lines().map_while(|line| line.trim().parse().ok()).collect();
+    // Files are counted in KiB.
+    assert_eq!(numbers, [0, 64 << 20, 8192, 500], "{said}");
+    assert_eq!(said.matches("cannot modify limit").count(), 2, "{said}");
+}
+
+#[tokio::test]
+async fn private_caches_are_one_set_a_root_and_the_persons_own_are_read_only() {
+    let Some(mut world) = World::new(OWN).await else { return };
+    world.caches = Caches::Private;
+    world.write("home/.npm/own", "mine");
+    world
+        .works("cat ~/.npm/own && mkdir -p $CARGO_HOME/registry && echo x > $CARGO_HOME/registry/x")
+        .await;
+    for path in [
+        "~/.npm/x",
+        "~/.cache/x",
+        "~/.cargo/registry/x",
+        "~/.cache/agentd/x",
+        "~/.cache/agentd/roots/x",
+    ] {
+        world.fails(&format!("echo x > {path}")).await;
+    }
+}
+
+#[tokio::test]
+async fn the_keys_of_the_daemons_own_user_are_hidden_whatever_a_client_calls_its_home() {
+    // The test's own home stands for the daemon's.
+    let Some(own) = std::env::var_os("HOME").map(PathBuf::from) else {
+        return;
+    };
+    let Some(secret) = [".ssh", ".gnupg", ".netrc", ".npmrc", ".config/gh", ".docker"]
+        .map(|name| own.join(name))
+        .into_iter()
+        .find(|path| path.exists())
+    else {
+        eprintln!("SKIP: no file with keys in {}", own.display());
+        return;
+    };
+    for form in FORMS {
+        let Some(world) = World::new(form).await else { continue };
+        let read = if secret.is_dir() && form.0 == Form::Namespaces {
+            "ls"
+        } else {
+            "cat"
+        };
+        world.fails(&format!("{read} {}", secret.display())).await;
+    }
+}
+
 #[tokio::test]
 async fn a_failure_is_explained_by_paths_not_by_what_the_command_says() {
     let Some(world) = World::new(OWN).await else {

@@ -8,10 +8,11 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
+use super::plan::TERMINALS;
 use super::{Network, Pids, Plan, Profile};
 
 /// Size of the file system that holds the blanks; they are empty.
@@ -19,6 +20,9 @@ const BLANKS_OPTIONS: &std::ffi::CStr = c"size=64k,nr_inodes=16,mode=0700";
 
 /// Size of the temporary directory of a read-only command: here-documents and the like.
 const SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+
+/// Terminals that nobody outside has.
+const TERMINALS_OPTIONS: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0600";
 
 /// From `linux/mount.h`.
 const OPEN_TREE_CLONE: libc::c_int = 1;
@@ -83,6 +87,7 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
             Some(SCRATCH_OPTIONS),
         )?;
     }
+    let terminals = own_terminals();
     for path in &plan.pinned {
         if let Some(place) = open(path)? {
             attach(&clone_tree(&place)?, &place)?;
@@ -95,11 +100,24 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
             attach(&tree, &place)?;
         }
     }
-    cover(plan, profile)
+    let others = terminals.is_err().then(|| PathBuf::from(TERMINALS));
+    cover(plan.hidden.iter().chain(&others), profile)
+}
+
+/// Mounts a place for terminals of the command's own.
+fn own_terminals() -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    mount(
+        Some(c"devpts"),
+        Path::new(TERMINALS),
+        Some(c"devpts"),
+        flags,
+        Some(TERMINALS_OPTIONS),
+    )
 }
 
 /// Covers what must not be seen with a file or directory that cannot be opened.
-fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
+fn cover<'a>(hidden: impl Iterator<Item = &'a PathBuf>, profile: &Profile) -> io::Result<()> {
     let state = &profile.state_dir;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     mount(Some(c"tmpfs"), state, Some(c"tmpfs"), flags, Some(BLANKS_OPTIONS))?;
@@ -111,7 +129,7 @@ fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
     std::fs::set_permissions(&dir, closed())?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     let (file, dir) = (open(&file)?.ok_or_else(missing)?, open(&dir)?.ok_or_else(missing)?);
-    for path in &plan.hidden {
+    for path in hidden {
         let Some(place) = open(path)? else { continue };
         let is_dir = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode).is_dir();
         let tree = clone_tree(if is_dir { &dir } else { &file })?;

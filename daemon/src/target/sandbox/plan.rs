@@ -10,7 +10,11 @@ use super::{Mode, Profile, Secrets, caches, hidden, secrets};
 pub(in crate::target) const SCRATCH: &str = "/dev/shm";
 
 /// Temporary directories that every program expects to be able to write.
-const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH, "/dev/pts"];
+const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH];
+
+/// Where terminals are. Commands have their own there or none: on the person's they could read what is typed, and write what
+/// no display function has looked at.
+pub(super) const TERMINALS: &str = "/dev/pts";
 
 /// Parts of a repository that make a later git run programs.
 const GIT_FIXED_DIRS: &[&str] = &["hooks", "info", "modules"];
