@@ -6,6 +6,7 @@ mod attach;
 mod bad_input;
 mod catalog;
 mod crash;
+mod display;
 mod escape;
 mod first_steps;
 mod inputs;

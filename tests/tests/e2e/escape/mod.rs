@@ -15,7 +15,7 @@ use tests::log::Logged;
 use tests::model_server::Reply;
 
 /// A call of `bash`.
-fn bash(command: &str) -> Reply {
+pub(crate) fn bash(command: &str) -> Reply {
     Reply::tool("bash", json!({ "command": command }))
 }
 
