@@ -17,7 +17,7 @@ async fn a_deceiving_command_is_shown_whole_and_without_effect_by_every_command(
     let blanks = " ".repeat(4_000);
     let lines: String = (0..10_000).map(|number| format!("echo {number}\n")).collect();
     let commands = [
-        format!("echo fine \u{202e}tsil\u{202c}; echo END-OF-0"),
+        "echo fine \u{202e}tsil\u{202c}; echo END-OF-0".to_owned(),
         "echo one\u{1b}[2K\u{1b}[1A; echo END-OF-1".to_owned(),
         format!("echo two{blanks}; echo END-OF-2"),
         format!("{lines}echo END-OF-3"),

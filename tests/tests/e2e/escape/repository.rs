@@ -64,7 +64,8 @@ async fn a_projects_file_names_no_model_no_key_and_no_program() -> anyhow::Resul
 async fn a_projects_file_that_is_no_plain_file_holds_nobody_up() -> anyhow::Result<()> {
     let (server, daemon) = fine().await?;
     let file = daemon.home.project().join(".agent/config.toml");
-    let makers: [(&str, fn(&std::path::Path) -> anyhow::Result<()>); 4] = [
+    type Make = fn(&std::path::Path) -> anyhow::Result<()>;
+    let makers: [(&str, Make); 4] = [
         ("a pipe", |file| Ok(mkfifoat(CWD, file, Mode::RWXU)?)),
         ("a gigabyte", |file| Ok(std::fs::File::create(file)?.set_len(1 << 30)?)),
         ("a link to an endless device", |file| {

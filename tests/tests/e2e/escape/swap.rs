@@ -4,7 +4,7 @@
 use super::outputs;
 use anyhow::Context;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
