@@ -158,3 +158,24 @@ async fn a_child_that_waits_for_the_end_of_its_turn_never_gets_to_speak() -> any
     assert!(!project.join("answered").exists() && !project.join("made").exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_command_in_a_sandbox_is_asked_to_end_first_and_its_own_signal_is_named() -> anyhow::Result<()> {
+    let polite = "trap 'echo polite; exit 3' TERM; echo started; sleep 98765 & wait";
+    let script = Script::by_step([
+        Reply::tool("bash", json!({"command": polite, "timeout_ms": 1500})),
+        bash("kill -SEGV $$"),
+        bash("exit 42"),
+        bash("sh -c 'kill -9 $$'; echo survived"),
+        Reply::text("done"),
+    ]);
+    let server = ModelServer::start(script)?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = super::turn(&daemon, "all").await?;
+    let (outcomes, outputs) = (super::outcomes(&daemon, &session)?, super::outputs(&daemon, &session)?);
+    assert_eq!(outcomes, ["timed_out", "error", "error", "ok"], "{outputs:?}");
+    for (output, words) in outputs.iter().zip(["polite", "SIGSEGV", "exit code 42", "survived"]) {
+        assert!(output.contains(words), "{output}");
+    }
+    Ok(())
+}

@@ -73,6 +73,7 @@ fn calls(step: usize) -> Reply {
         .call("list_dir", json!({"path": "dir", "depth": 3}))
         .call("glob", json!({"pattern": "**/*secret*"}))
         .call("grep", json!({"pattern": "TOP-SECRET", "path": "."}))
+        .call("bash", json!({"command": "ls", "cwd": "dir"}))
 }
 
 /// Refuses whatever is asked: what leads outside at the moment it is judged asks.
@@ -139,7 +140,7 @@ async fn links_that_come_and_go_ten_thousand_times_lead_no_file_tool_outside() -
     let leaked: Vec<_> = told.filter(|event| event.data.to_string().contains(SECRET)).collect();
     assert!(leaked.is_empty(), "what lies outside was read: {leaked:?}");
     let outputs = outputs(&daemon, &session)?;
-    assert_eq!(outputs.len(), STEPS * 9, "each call has its end");
+    assert_eq!(outputs.len(), STEPS * 10, "each call has its end");
     assert!(
         !outputs.iter().any(|output| output.contains("secret-name")),
         "names outside were listed"
