@@ -48,10 +48,9 @@ impl OutputSink for Nowhere {
 impl World {
     /// None, said aloud, where the machine cannot make this form.
     async fn new((form, pids): (Form, Pids)) -> Option<Self> {
-        let dir = tempfile::Builder::new()
-            .prefix("sandbox-")
-            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-            .unwrap();
+        // Not in a temporary directory, which commands may write.
+        let place = std::env::var_os("AGENTD_TEST_HOMES").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let dir = tempfile::Builder::new().prefix("sandbox-").tempdir_in(place).unwrap();
         for name in ["root", "state", "home/.ssh", "home/.cargo/registry", "home/.cache"] {
             std::fs::create_dir_all(dir.path().join(name)).unwrap();
         }
@@ -211,7 +210,6 @@ async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
         "echo '* filter=x' > .git/info/attributes",
         "mkdir .git/modules/x",
         "mv .git .git2",
-        "rm -rf .git",
         "mv .git/hooks .git/hooks2",
         "mkdir .agent/x",
         "echo x > .agent/config.toml",
@@ -226,7 +224,11 @@ async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
         "git would take its configuration from elsewhere"
     );
     assert!(!world.path("root/.agent").exists(), "what only stood in is gone again");
-    world.works("git status --short").await;
+    world
+        .works("git rev-parse --git-dir | grep -x .git && git status --short")
+        .await;
+    world.fails("rm -rf .git").await;
+    assert!(world.path("root/.git/config").exists() && world.path("root/.git/hooks").exists());
 }
 
 #[tokio::test]
@@ -328,7 +330,10 @@ async fn a_sandboxed_command_has_no_privileges_and_cannot_get_any() {
         let said = world
             .works("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp:' /proc/self/status; ls /proc/self/fd")
             .await;
-        assert_eq!(said.matches("0000000000000000").count(), 5, "{form:?}: {said}");
+        // An ordinary user cannot empty the bounding set; without new privileges it bounds nothing.
+        let bounding = form.0 == Form::Namespaces || rustix::process::geteuid().is_root();
+        let empty = if bounding { 5 } else { 4 };
+        assert_eq!(said.matches("0000000000000000").count(), empty, "{form:?}: {said}");
         assert!(
             said.contains("NoNewPrivs:\t1") && said.contains("Seccomp:\t2"),
             "{said}"
@@ -636,4 +641,52 @@ async fn builds_work_inside() {
         .works(&format!("RUSTUP_HOME={home}/.rustup cargo run -q --offline"))
         .await;
     assert!(said.contains("built inside"), "{said}");
+}
+
+/// The variable that tells the tests that they run as an ordinary user for [`an_ordinary_user_is_held_as_root_is`].
+const INNER: &str = "SANDBOX_TEST_INNER";
+
+/// An id that belongs to nobody on any machine.
+const ORDINARY: u32 = 54_321;
+
+#[test]
+fn an_ordinary_user_is_held_as_root_is() {
+    use std::os::unix::process::CommandExt;
+    if std::env::var_os(INNER).is_some() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let Ok(place) = tempfile::Builder::new().prefix("sandbox-").tempdir_in("/srv") else {
+        eprintln!("SKIP: no place for an ordinary user's home that is not a temporary directory");
+        return;
+    };
+    std::os::unix::fs::chown(place.path(), Some(ORDINARY), Some(ORDINARY)).unwrap();
+    let ordinary = |program: &Path| {
+        let mut command = std::process::Command::new(program);
+        command.uid(ORDINARY).gid(ORDINARY).current_dir("/");
+        command
+            .env("HOME", place.path())
+            .env("AGENTD_TEST_HOMES", place.path())
+            .env(INNER, "1");
+        command
+    };
+    let reachable = ordinary(Path::new(env!("CARGO_BIN_EXE_agentd")))
+        .arg("--version")
+        .output();
+    if !reachable.is_ok_and(|done| done.status.success()) {
+        eprintln!("SKIP: the build's directory is closed to other users");
+        return;
+    }
+    let ran = ordinary(&std::env::current_exe().unwrap())
+        .args(["--test-threads", "2"])
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    said.lines()
+        .filter(|line| line.starts_with("SKIP"))
+        .for_each(|line| eprintln!("{line} (as an ordinary user)"));
+    assert!(ran.status.success() && !said.contains(" 0 passed"), "{said}");
 }
