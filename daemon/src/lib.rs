@@ -193,8 +193,8 @@ fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
 
 /// What commands may reach: what the configuration wants, as far as the machine can enforce it.
 fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
-    use config::{SandboxMode, SandboxNetwork};
-    use target::sandbox::{Mode, Network, Settings};
+    use config::{SandboxCaches, SandboxMode, SandboxNetwork};
+    use target::sandbox::{Caches, Mode, Network, Settings};
     Settings {
         mode: match config.sandbox.mode {
             SandboxMode::Off => Mode::Off,
@@ -204,6 +204,10 @@ fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) ->
         network: match config.sandbox.network {
             SandboxNetwork::On => Network::On,
             SandboxNetwork::Off => Network::Off,
+        },
+        caches: match config.sandbox.caches {
+            SandboxCaches::Shared => Caches::Shared,
+            SandboxCaches::Private => Caches::Private,
         },
         support,
         hidden: own_files(config, claim),
