@@ -14,7 +14,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::address::{address, extra_headers, refused};
+use super::address::{address, extra_headers, is_loopback, refused};
 use super::classify::{Answer, classify};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
@@ -25,7 +25,7 @@ use crate::config::profile::{Profile, Timeouts};
 /// Most of an error body that is kept.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
-/// How long to wait, after the terminal marker, for the body's own end, which lets the connection be used again.
+/// How long the connection is kept, after the terminal marker, for the body's own end, which lets it be used again.
 const DRAIN: Duration = Duration::from_millis(50);
 
 /// How long to wait for more once the reply is whole: some servers neither say that they are done nor close.
@@ -38,8 +38,28 @@ const IDLE_CONNECTIONS: usize = 8;
 /// call needs it, so that an idle daemon holds none.
 #[derive(Clone, Default)]
 pub struct Http {
-    /// One client per connect timeout, which is a property of the client. A handful at most: one per distinct setting.
-    clients: Arc<Mutex<Vec<(Duration, Client)>>>,
+    /// One client per connect timeout and route, which are properties of the client. A handful at most: one per distinct setting.
+    clients: Arc<Mutex<Vec<(Duration, Route, Client)>>>,
+}
+
+/// How a request gets to its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    /// As the proxy variables of the daemon's own environment say.
+    Usual,
+    /// Past every proxy. A server on this machine is reached without TLS, and through a proxy the key and all that is said would go to
+    /// another machine in the clear.
+    Direct,
+}
+
+impl Route {
+    fn to(url: &Url) -> Self {
+        if is_loopback(url.host_str().unwrap_or_default()) {
+            Self::Direct
+        } else {
+            Self::Usual
+        }
+    }
 }
 
 impl fmt::Debug for Http {
@@ -54,9 +74,9 @@ impl Http {
     pub async fn warm(&self, profile: &Profile) {
         let Ok(mut url) = address(profile, "") else { return };
         let http = self.clone();
-        let connect = profile.timeouts.connect;
+        let (connect, route) = (profile.timeouts.connect, Route::to(&url));
         // The first client reads the system's certificates.
-        let built = tokio::task::spawn_blocking(move || http.client(connect)).await;
+        let built = tokio::task::spawn_blocking(move || http.client(connect, route)).await;
         let Ok(Ok(client)) = built else { return };
         if url.scheme() != "https" {
             return;
@@ -68,23 +88,28 @@ impl Http {
     }
 
     /// The client that gives up connecting after `connect`.
-    fn client(&self, connect: Duration) -> Result<Client, ModelError> {
+    fn client(&self, connect: Duration, route: Route) -> Result<Client, ModelError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = clients.iter().find(|(timeout, _)| *timeout == connect) {
+        let same = |known: &&(Duration, Route, Client)| (known.0, known.1) == (connect, route);
+        if let Some((.., client)) = clients.iter().find(same) {
             return Ok(client.clone());
         }
-        let client = build(connect)
+        let client = build(connect, route)
             .map_err(|error| ModelError::new(Class::Connect, format!("no HTTP client: {}", chain(&error))))?;
-        clients.push((connect, client.clone()));
+        clients.push((connect, route, client.clone()));
         Ok(client)
     }
 }
 
-fn build(connect: Duration) -> reqwest::Result<Client> {
+fn build(connect: Duration, route: Route) -> reqwest::Result<Client> {
     // A second installation answers with an error that says the same provider is there already.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
-        Client::builder()
+        let builder = match route {
+            Route::Usual => Client::builder(),
+            Route::Direct => Client::builder().no_proxy(),
+        };
+        builder
             .connect_timeout(connect)
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
@@ -175,8 +200,8 @@ impl Endpoint {
         let decoded = self.attempt(headers, body, decoder, sink).await;
         let reply = decoded.and_then(|mut decoded| {
             // Before the message is cut to its length, which could cut a secret in two.
-            if let Some(said) = decoded.error.as_mut().and_then(|error| error.message.as_mut()) {
-                *said = self.redactor.clean(said).into_owned();
+            if let Some(error) = &mut decoded.error {
+                error.clean(&|said| self.redactor.clean(said).into_owned());
             }
             decoded.into_reply(sink)
         });
@@ -201,7 +226,7 @@ impl Endpoint {
         if url.query().is_none() {
             url.set_query(query);
         }
-        let client = self.http.client(self.timeouts.connect)?;
+        let client = self.http.client(self.timeouts.connect, Route::to(&self.url))?;
         let deadline = Instant::now() + limit;
         let got = async {
             let mut response = match timeout_at(deadline, client.get(url).headers(headers).send()).await {
@@ -276,7 +301,7 @@ impl Endpoint {
         decoder: Box<dyn Decoder>,
         sink: &mut dyn Sink,
     ) -> Result<Decoded, ModelError> {
-        let client = self.http.client(self.timeouts.connect)?;
+        let client = self.http.client(self.timeouts.connect, Route::to(&self.url))?;
         let deadline = Instant::now() + self.timeouts.first_byte;
         let request = client.post(self.url.clone()).headers(headers).body(body).send();
         let response = match timeout_at(deadline, request).await {
@@ -321,8 +346,8 @@ impl Endpoint {
             };
             deadline = Instant::now() + waited;
         }
-        // What may still come is nothing of the reply, and a connection cut here costs only the next handshake.
-        let _end = timeout(DRAIN, drain(&mut response)).await;
+        // What may still come is nothing of the reply, and nobody waits for it. A connection cut here costs only the next handshake.
+        tokio::spawn(timeout(DRAIN, drain(response)));
         Ok(decoder.finish())
     }
 
@@ -391,7 +416,7 @@ fn feed(parser: &mut sse::Parser, decoder: &mut dyn Decoder, sink: &mut dyn Sink
     }
 }
 
-async fn drain(response: &mut Response) {
+async fn drain(mut response: Response) {
     while let Ok(Some(_)) = response.chunk().await {}
 }
 
