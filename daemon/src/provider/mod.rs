@@ -67,6 +67,9 @@ pub struct ModelRequest {
     pub top_p: Option<f64>,
     /// Nothing about reasoning is sent when `None`.
     pub effort: Option<Effort>,
+    /// What the calls of one conversation have in common, for providers that look for a cached beginning by it. Says nothing about who
+    /// asks.
+    pub cache_key: Option<String>,
     /// Whether a person watches; only the demo model reads it.
     pub interactive: bool,
 }
