@@ -44,6 +44,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
+    answer::<method::ModelConfirm, _, _>(&mut module, model::confirm)?;
     answer::<method::RuleList, _, _>(&mut module, rule::list)?;
     answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
     answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;
