@@ -150,7 +150,8 @@ fn print(invocation: &Invocation, answer: &ModelListAnswer) -> Result<(), Failur
     if let Some(notice) = &answer.notice {
         output.tell(&shown(notice));
     }
-    if let Some(server) = &answer.local_server {
+    let unused = |_: &&LocalServer| answer.local_decision != Some(LocalDecision::Use);
+    if let Some(server) = answer.local_server.as_ref().filter(unused) {
         for line in wording::local_server_lines(server) {
             output.tell(&line);
         }

@@ -29,10 +29,12 @@ impl ConfiguredModels {
                 }
             }
         }
+        let local_server = self.neighbour();
         ModelListAnswer {
             models,
             notice: default.and_then(|choice| choice.notice),
-            local_server: self.unused(),
+            local_decision: local_server.as_ref().and_then(|server| self.confirmed.of(server)),
+            local_server,
         }
     }
 

@@ -73,10 +73,10 @@ impl ConfiguredModels {
         (choice.profile.base_url == found.choice.profile.base_url && self.nothing_else()).then_some(found.server)
     }
 
-    /// A server of this machine that could answer and does not.
-    fn unused(&self) -> Option<LocalServer> {
+    /// The server of this machine that answers instead of the demo model if a person says so.
+    fn neighbour(&self) -> Option<LocalServer> {
         let found = self.neighbours.found().filter(|_| self.nothing_else())?;
-        (self.confirmed.of(&found.server) != Some(LocalDecision::Use)).then_some(found.server)
+        Some(found.server)
     }
 
     /// Whether nothing is configured and no key is there, so that the demo model would answer.
@@ -187,13 +187,12 @@ impl KeyDesk for ConfiguredModels {
     }
 
     fn undecided(&self) -> Option<LocalServer> {
-        self.unused().filter(|server| self.confirmed.of(server).is_none())
+        self.neighbour().filter(|server| self.confirmed.of(server).is_none())
     }
 
     fn confirm(&self, params: &ModelConfirmParams) -> Result<(), RpcError> {
-        let found = self.neighbours.found().filter(|_| self.nothing_else());
-        let shown = found.filter(|found| found.server.address == params.address && found.server.uid == params.uid);
-        let Found { server, .. } = shown.ok_or_else(|| {
+        let is_shown = |server: &LocalServer| server.address == params.address && server.uid == params.uid;
+        let server = self.neighbour().filter(is_shown).ok_or_else(|| {
             let message = format!("no model server of that owner is at {} now", params.address);
             RpcError::new(ErrorKind::UnknownModel, message).hint("agentctl model list shows what is there")
         })?;

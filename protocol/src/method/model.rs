@@ -18,9 +18,12 @@ pub struct ModelListAnswer {
     /// What answers a session that names no model, where nobody configured it; for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
-    /// A server of this machine that could answer and does not, because no person said that it may.
+    /// A model server of this machine that answers instead of the demo model if a person says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_server: Option<LocalServer>,
+    /// What a person said of it, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_decision: Option<LocalDecision>,
 }
 
 /// A model that `--model NAME` names.

@@ -13,6 +13,8 @@ mod jobs;
 mod lifecycle;
 mod model_server;
 mod models;
+mod neighbours;
+
 mod protocol;
 mod real_model;
 mod rules;
