@@ -100,12 +100,15 @@ pub fn answer(status: &str, headers: &str, body: &str) -> String {
 
 /// An event stream in the form of Chat Completions that says `text` and ends as it should.
 pub fn chat(text: &str) -> String {
+    stream(&chat_body(text))
+}
+
+/// The body of such a stream.
+pub fn chat_body(text: &str) -> String {
     let piece = serde_json::json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2}}"#;
-    stream(&format!(
-        "data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
-    ))
+    format!("data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n")
 }
 
 /// An event stream with this body, which ends where the connection does.

@@ -14,6 +14,7 @@ mod lifecycle;
 mod model_server;
 mod models;
 mod neighbours;
+mod network;
 
 mod protocol;
 mod real_model;
