@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What a connection gets once its request is read.
-type Act = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
+pub type Act = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -87,6 +88,20 @@ pub fn stalls(text: impl Into<String>) -> Act {
         stream.write_all(text.as_bytes())?;
         while stream.read(&mut [0; 1024])? > 0 {}
         Ok(())
+    })
+}
+
+/// Writes a reply up to its last event, waits for `release`, and says on `at` when it began to write the rest.
+pub fn ends_when_told(release: Arc<Mutex<Receiver<()>>>, at: Sender<Instant>) -> Act {
+    let text = chat("every word but the last");
+    Box::new(move |stream| {
+        stream.set_nodelay(true)?;
+        let (most, end) = text.split_at(text.rfind("data: ").unwrap_or(0));
+        stream.write_all(most.as_bytes())?;
+        let told = release.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        told.map_err(std::io::Error::other)?;
+        let _ = at.send(Instant::now());
+        stream.write_all(end.as_bytes())
     })
 }
 
