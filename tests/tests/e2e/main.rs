@@ -23,6 +23,7 @@ mod sandbox;
 mod scripts;
 mod secrets;
 mod storage;
+mod switch;
 mod terminals;
 mod turns;
 mod web_tools;
