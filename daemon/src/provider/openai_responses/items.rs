@@ -90,11 +90,17 @@ impl Items {
         self.say_in(slot, voice, part, text, sink)
     }
 
-    /// Whether any text of this part was streamed.
+    /// Whether any text of this part was streamed; of any part where it is not numbered.
     pub(super) fn has_said(&self, key: &Key, voice: Voice, part: PartKey) -> bool {
         let place = self.place(key);
-        self.opens.iter().any(|open| {
-            open.voice == voice && Some(open.slot) == place && open.parts.iter().any(|(known, _)| *known == part)
+        let mut own = self
+            .opens
+            .iter()
+            .filter(|open| open.voice == voice && Some(open.slot) == place);
+        own.any(|open| {
+            open.parts
+                .iter()
+                .any(|(known, _)| *known == part || part == PartKey::Content(None))
         })
     }
 
