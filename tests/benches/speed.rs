@@ -89,9 +89,12 @@ async fn shell(home: &Home) -> anyhow::Result<()> {
     run(bash, "bash").await?.ok().map(drop)
 }
 
+/// Replies that wait for their end: one turn runs at a time.
+const AT_ONCE: usize = 1;
+
 /// Median time from the last piece a provider sends to the turn's end at an attached client.
 async fn last_frame() -> anyhow::Result<Duration> {
-    let ((release, gate), (noted, ends)) = (mpsc::channel(), mpsc::channel());
+    let ((release, gate), (noted, ends)) = (mpsc::sync_channel(AT_ONCE), mpsc::sync_channel(AT_ONCE));
     let gate = Arc::new(Mutex::new(gate));
     let acts = (0..RUNS).map(|_| ends_when_told(Arc::clone(&gate), noted.clone()));
     let server = RawServer::start(acts.collect())?;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -92,7 +92,7 @@ pub fn stalls(text: impl Into<String>) -> Act {
 }
 
 /// Writes a reply up to its last event, waits for `release`, and says on `at` when it began to write the rest.
-pub fn ends_when_told(release: Arc<Mutex<Receiver<()>>>, at: Sender<Instant>) -> Act {
+pub fn ends_when_told(release: Arc<Mutex<Receiver<()>>>, at: SyncSender<Instant>) -> Act {
     let text = chat("every word but the last");
     Box::new(move |stream| {
         stream.set_nodelay(true)?;
