@@ -1,21 +1,20 @@
-//! The one way a request leaves the daemon: shared clients, one endpoint per profile, one exchange per model call.
+//! The one way a request leaves the daemon: one endpoint per profile, one exchange per model call.
 //!
 //! No redirect is followed, so a key reaches the profile's own origin and nothing else. Waiting is bounded for the
 //! connection, the first byte and every byte after it; reading is bounded for events, replies and error bodies. Every
 //! message that leaves is redacted of the profile's secrets.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::address::{address, extra_headers, is_loopback, refused};
+use super::address::{address, extra_headers, refused};
 use super::classify::{Answer, classify};
+use super::clients::{Http, Route};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
 use super::{ModelReply, Origin, Sink, sse};
@@ -30,100 +29,6 @@ const DRAIN: Duration = Duration::from_millis(50);
 
 /// How long to wait for more once the reply is whole: some servers neither say that they are done nor close.
 const AFTER_WHOLE: Duration = Duration::from_secs(10);
-
-/// Idle connections kept to one provider: a session and a few children talk at the same time.
-const IDLE_CONNECTIONS: usize = 8;
-
-/// The HTTP clients of all profiles. Clones share them. A client, with the system's certificates, is built when the first
-/// call needs it, so that an idle daemon holds none.
-#[derive(Clone, Default)]
-pub struct Http {
-    /// One client per connect timeout and route, which are properties of the client. A handful at most: one per distinct setting.
-    clients: Arc<Mutex<Vec<(Duration, Route, Client)>>>,
-}
-
-/// How a request gets to its server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Route {
-    /// As the proxy variables of the daemon's own environment say.
-    Usual,
-    /// Past every proxy. A server on this machine is reached without TLS, and through a proxy the key and all that is said would go to
-    /// another machine in the clear.
-    Direct,
-}
-
-impl Route {
-    fn to(url: &Url) -> Self {
-        if is_loopback(url.host_str().unwrap_or_default()) {
-            Self::Direct
-        } else {
-            Self::Usual
-        }
-    }
-}
-
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Http")
-    }
-}
-
-impl Http {
-    /// Makes a connection to `profile`'s provider and keeps it for the first call. Only over TLS, whose handshake is what takes time,
-    /// and without the key. What comes of it does not matter.
-    pub async fn warm(&self, profile: &Profile) {
-        let Ok(mut url) = address(profile, "") else { return };
-        let http = self.clone();
-        let (connect, route) = (profile.timeouts.connect, Route::to(&url));
-        // The first client reads the system's certificates.
-        let built = tokio::task::spawn_blocking(move || http.client(connect, route)).await;
-        let Ok(Ok(client)) = built else { return };
-        if url.scheme() != "https" {
-            return;
-        }
-        url.set_path("/");
-        url.set_query(None);
-        let _ = (url.set_username(""), url.set_password(None));
-        let _answered = timeout(connect, client.head(url).send()).await;
-    }
-
-    /// The client that gives up connecting after `connect`.
-    fn client(&self, connect: Duration, route: Route) -> Result<Client, ModelError> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&(Duration, Route, Client)| (known.0, known.1) == (connect, route);
-        if let Some((.., client)) = clients.iter().find(same) {
-            return Ok(client.clone());
-        }
-        let client = build(connect, route)
-            .map_err(|error| ModelError::new(Class::Connect, format!("no HTTP client: {}", chain(&error))))?;
-        clients.push((connect, route, client.clone()));
-        Ok(client)
-    }
-}
-
-fn build(connect: Duration, route: Route) -> reqwest::Result<Client> {
-    // A second installation answers with an error that says the same provider is there already.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        let builder = match route {
-            Route::Usual => Client::builder(),
-            Route::Direct => Client::builder().no_proxy(),
-        };
-        builder
-            .connect_timeout(connect)
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .tcp_keepalive(Duration::from_secs(30))
-            .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
-    };
-    builder().build().or_else(|_no_system_roots| {
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS
-            .iter()
-            .filter_map(|root| reqwest::Certificate::from_der(root.as_ref()).ok());
-        builder().tls_certs_only(roots).build()
-    })
-}
 
 /// How a wire sends the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -442,7 +347,7 @@ fn cut(error: reqwest::Error) -> ModelError {
 }
 
 /// An error with its causes, which hold what really happened.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
