@@ -64,6 +64,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         config.clone(),
         Arc::new(commands),
         redactor.clone(),
+        &claim.state_dir,
     ));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);

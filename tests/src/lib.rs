@@ -15,6 +15,7 @@ pub mod real_model;
 pub mod skip;
 pub mod socket;
 pub mod terminal;
+pub mod tls_server;
 
 use anyhow::Context;
 use std::time::Duration;
