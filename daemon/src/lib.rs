@@ -64,6 +64,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         config.clone(),
         Arc::new(commands),
         redactor.clone(),
+        &claim.state_dir,
     ));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
@@ -113,6 +114,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    let retention = tokio::spawn(log::take_away(log.clone(), Time::now));
     let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -120,6 +122,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         () = unneeded(&api, config.daemon.idle_timeout) => tracing::info!("stopping: nobody needs the daemon"),
     }
     resuming.abort();
+    retention.abort();
     registry.shutdown().await;
     // Before the first connection is closed: its client looks here why.
     claim.retract();
@@ -191,8 +194,8 @@ fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
 
 /// What commands may reach: what the configuration wants, as far as the machine can enforce it.
 fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
-    use config::{SandboxMode, SandboxNetwork};
-    use target::sandbox::{Mode, Network, Settings};
+    use config::{SandboxCaches, SandboxMode, SandboxNetwork};
+    use target::sandbox::{Caches, Mode, Network, Settings};
     Settings {
         mode: match config.sandbox.mode {
             SandboxMode::Off => Mode::Off,
@@ -202,6 +205,10 @@ fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) ->
         network: match config.sandbox.network {
             SandboxNetwork::On => Network::On,
             SandboxNetwork::Off => Network::Off,
+        },
+        caches: match config.sandbox.caches {
+            SandboxCaches::Shared => Caches::Shared,
+            SandboxCaches::Private => Caches::Private,
         },
         support,
         hidden: own_files(config, claim),

@@ -44,6 +44,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
+    answer::<method::ModelConfirm, _, _>(&mut module, model::confirm)?;
     from_files::<method::RuleList, _>(&mut module, rule::list)?;
     from_files::<method::RuleAdd, _>(&mut module, rule::add)?;
     from_files::<method::RuleRemove, _>(&mut module, rule::remove)?;

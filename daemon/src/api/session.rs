@@ -76,6 +76,9 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         limits: params.limits.unwrap_or(limits),
     };
     api.keys.look_around().await;
+    if let Some(error) = api.keys.unfit(settings.model.as_deref(), settings.mode) {
+        return Err(error);
+    }
     api.keys.warm(settings.model.as_deref());
     let environment = (api.registry.deps().environment)(&client.introduced().environment);
     let created = Event::from(SessionCreated {
@@ -315,6 +318,15 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         .map(|model| check_model(&api, model))
         .transpose()?;
     let session = api.session_id(&params.session).await?;
+    if let Some(mode) = params.mode {
+        let model = match &params.model {
+            Some(model) => Some(model.clone()),
+            None => info_of(&api, &session).await?.model,
+        };
+        if let Some(error) = api.keys.unfit(model.as_deref(), mode) {
+            return Err(error);
+        }
+    }
     let changed = SessionChanged {
         name: params.name,
         title: None,
@@ -359,6 +371,10 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
         .await
         .map_err(|error| storage(&error))?;
     api.registry.close(&session).await;
+    if params.now {
+        let purged = api.registry.deps().log.purge(row.key).await;
+        purged.map_err(|error| storage(&error))?;
+    }
     Ok(Empty {})
 }
 

@@ -121,6 +121,8 @@ impl Arguments {
 }
 
 impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
     fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         if arguments.command.trim().is_empty() {
@@ -156,13 +158,18 @@ impl Checked {
     }
 }
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let Checked {
-        arguments: parsed, cwd, ..
-    } = Checked::new(arguments, place)?;
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+    let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let (parsed, cwd) = (&checked.arguments, &checked.cwd);
     let cwd_id = place
         .target
-        .directory_id(&cwd)
+        .directory_id(cwd)
         .map_err(|error| ArgumentError::at("cwd", error))?;
     let mut digest = CallDigest::new("bash", arguments, cwd_id);
     for (name, value) in place.target.environment().iter().filter(|(name, _)| !is_personal(name)) {
@@ -204,7 +211,7 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
             host: None,
         },
         action: Action {
-            command: Some(parsed.command),
+            command: Some(parsed.command.clone()),
             path: Some(cwd.path.display().to_string()),
             ..Action::default()
         },
@@ -221,17 +228,15 @@ impl Tool for Bash {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        Ok(blocking(move || looked(&arguments, &place)).await??.1)
     }
 
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
-        match self.inspect(arguments, &run.place).await {
-            Ok(now) if agrees(&now.digest, digest) => {}
+        let (called, place) = (arguments.clone(), run.place.clone());
+        let looked = blocking(move || looked(&called, &place)).await;
+        let checked = match looked.and_then(|looked| looked) {
+            Ok((checked, now)) if agrees(&now.digest, digest) => checked,
             Ok(_) => return Ended::changed_since_approved(),
-            Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
-        }
-        let checked = match Checked::new(arguments, &run.place) {
-            Ok(checked) => checked,
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         };
         match (checked.wait, run.place.jobs.room()) {

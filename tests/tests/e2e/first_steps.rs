@@ -59,7 +59,10 @@ async fn a_first_start_leaves_a_config_to_fill_in_and_keeps_one_that_is_there() 
     let file = daemon.home.config_file();
     let template = std::fs::read_to_string(&file)?;
     for profile in ["[models.sonnet]", "[models.gpt]", "[models.local]"] {
-        assert!(template.contains(&format!("#{profile}")), "{profile} is not in {template}");
+        assert!(
+            template.contains(&format!("#{profile}")),
+            "{profile} is not in {template}"
+        );
     }
     assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
     daemon.ctl(&["daemon", "stop"]).await?.ok()?;

@@ -79,7 +79,9 @@ impl Decoder for Stream {
             self.decoded.damaged |= lenient::loses(data, &[]);
             return Ok(());
         };
-        if event.name() == "error" && chunk.error.is_none() {
+        // vLLM's own failures are the error itself, without a field of that name.
+        let is_error = event.name() == "error" || (chunk.object.as_str() == "error" && chunk.choices.is_none());
+        if is_error && chunk.error.is_none() {
             self.decoded.error = serde_json::from_str(data).ok().as_ref().map(InStreamError::from_value);
         }
         self.chunk(&chunk, sink)
@@ -150,7 +152,8 @@ impl Stream {
         }
         // A whole message counts only where nothing is streamed: some servers send both.
         let message = choice.message.as_ref().filter(|_| self.items.is_empty());
-        match choice.delta.as_ref().or(message) {
+        let delta = choice.delta.as_ref().filter(|delta| delta.says_something());
+        match delta.or(message) {
             Some(delta) => self.delta(delta, sink),
             None => Ok(()),
         }
