@@ -239,10 +239,10 @@ impl Tool for Bash {
             Ok(_) => return Ended::changed_since_approved(),
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         };
-        if checked.wait != Wait::ToTheEnd
-            && let Err(full) = run.place.jobs.room()
-        {
-            return Ended::new(Outcome::NotRun, full.to_string());
+        match (checked.wait, run.place.jobs.room()) {
+            // What is waited for at first need not become a job.
+            (Wait::ToTheEnd, _) | (Wait::For(_), Err(NoRoom::Closing)) | (_, Ok(())) => {}
+            (Wait::For(_) | Wait::Not, Err(no_room)) => return Ended::new(Outcome::NotRun, no_room.to_string()),
         }
         let sandboxed = Sandboxed {
             place: run.place,
@@ -256,7 +256,16 @@ impl Tool for Bash {
         let waited = match checked.wait {
             Wait::ToTheEnd => Waited::Ended(Box::new(watch.until_ended(run.stop).await)),
             Wait::Not => Waited::Runs(Box::new(watch)),
-            Wait::For(patience) => watch.for_a_while(patience, run.stop).await,
+            Wait::For(patience) => {
+                let waited = watch.for_a_while(patience, run.stop.clone()).await;
+                match (waited, sandboxed.place.jobs.room()) {
+                    // In the background it would end with the daemon, unseen; in its call it may still come to its own end.
+                    (Waited::Runs(watch), Err(NoRoom::Closing)) => {
+                        Waited::Ended(Box::new(watch.until_ended(run.stop).await))
+                    }
+                    (waited, _) => waited,
+                }
+            }
         };
         match waited {
             Waited::Ended(ended) => sandboxed.explain(*ended, &checked).await,
@@ -316,7 +325,7 @@ fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
     let job = match place.jobs.adopt(call, watch) {
         Ok(job) => job,
         // Nobody else starts jobs while this call runs, so this is a second line of defence; the command ends with its watch.
-        Err(full @ NoRoom) => return Ended::new(Outcome::Error, full.to_string()),
+        Err(full) => return Ended::new(Outcome::Error, full.to_string()),
     };
     let line = format!("[goes on in the background as job {job}; job_output shows more, job_kill ends it]");
     let text = if output.is_empty() {

@@ -17,6 +17,7 @@ mod limits;
 mod machines;
 mod model_server;
 mod models;
+mod places;
 mod protocol;
 mod real_model;
 mod rules;
