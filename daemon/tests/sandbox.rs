@@ -409,6 +409,16 @@ async fn terminals_of_the_person_are_out_of_reach_and_a_command_may_make_its_own
 }
 
 #[tokio::test]
+async fn memory_that_programs_of_the_person_share_is_not_a_commands() {
+    let Some(world) = World::new(OWN).await else { return };
+    let shared = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    let path = shared.path().display();
+    world.fails(&format!("cat {path}")).await;
+    world.works("echo x > /dev/shm/x && cat /dev/shm/x").await;
+    assert!(!Path::new("/dev/shm/x").exists());
+}
+
+#[tokio::test]
 async fn limits_keep_a_command_from_taking_the_machine() {
     let Some(world) = World::new(OWN).await else { return };
     let said = world

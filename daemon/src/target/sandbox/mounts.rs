@@ -12,14 +12,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::plan::TERMINALS;
-use super::{Network, Pids, Plan, Profile};
+use super::plan::{SCRATCH, TERMINALS};
+use super::{Mode as SandboxMode, Network, Pids, Plan, Profile};
 
 /// Size of the file system that holds the blanks; they are empty.
 const BLANKS_OPTIONS: &std::ffi::CStr = c"size=64k,nr_inodes=16,mode=0700";
 
 /// Size of the temporary directory of a read-only command: here-documents and the like.
-const SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+const SMALL_SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+
+/// The kernel's usual size, half of the memory.
+const SCRATCH_OPTIONS: &std::ffi::CStr = c"mode=1777";
 
 /// Terminals that nobody outside has.
 const TERMINALS_OPTIONS: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0600";
@@ -77,16 +80,12 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
             attach(&tree, &place)?;
         }
     }
-    if plan.scratch {
-        let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        mount(
-            Some(c"tmpfs"),
-            Path::new(super::plan::SCRATCH),
-            Some(c"tmpfs"),
-            flags,
-            Some(SCRATCH_OPTIONS),
-        )?;
-    }
+    let options = match profile.mode {
+        SandboxMode::ReadOnly => SMALL_SCRATCH_OPTIONS,
+        SandboxMode::WorkspaceWrite | SandboxMode::Off => SCRATCH_OPTIONS,
+    };
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    mount(Some(c"tmpfs"), Path::new(SCRATCH), Some(c"tmpfs"), flags, Some(options))?;
     let terminals = own_terminals();
     for path in &plan.pinned {
         if let Some(place) = open(path)? {

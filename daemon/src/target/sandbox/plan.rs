@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::ghosts::Ghosts;
 use super::{Mode, Profile, Secrets, caches, hidden, secrets};
 
-/// Where a read-only command finds a small temporary directory of its own.
+/// Where a command finds a temporary directory of its own in memory, a small one if it is read-only. The shared one holds
+/// what other programs of the person tell each other.
 pub(in crate::target) const SCRATCH: &str = "/dev/shm";
 
 /// Temporary directories that every program expects to be able to write.
@@ -51,8 +52,6 @@ pub(in crate::target) struct Plan {
     pub(super) fixed: Vec<PathBuf>,
     /// Cannot be seen.
     pub(super) hidden: Vec<PathBuf>,
-    /// A temporary directory of the command's own is mounted at [`SCRATCH`].
-    pub(super) scratch: bool,
     /// The tree was too large to look for all secrets in it.
     pub(in crate::target) unseen: bool,
 }
@@ -60,10 +59,7 @@ pub(in crate::target) struct Plan {
 impl Plan {
     /// Looks at the file system. Directories that stand in for missing ones are added to `ghosts`.
     pub(in crate::target) fn new(profile: &Profile, ghosts: &mut Ghosts) -> Self {
-        let mut plan = Self {
-            scratch: profile.mode == Mode::ReadOnly,
-            ..Self::default()
-        };
+        let mut plan = Self::default();
         if profile.mode == Mode::WorkspaceWrite {
             caches::make(profile);
             plan.allow_writing(profile);
