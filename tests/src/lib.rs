@@ -7,6 +7,7 @@
 pub mod bins;
 pub mod daemon;
 pub mod log;
+pub mod machine;
 pub mod model_server;
 pub mod process;
 pub mod raw_server;

@@ -225,6 +225,11 @@ impl App {
                 self.lost = Some("agentd has stopped".to_owned());
                 Vec::new()
             }
+            EndReason::Storage => {
+                self.session.disconnected();
+                self.lost = Some("agentd cannot read the session just now".to_owned());
+                Vec::new()
+            }
             EndReason::Deleted => {
                 self.failure = Some("the session was deleted".to_owned());
                 vec![Effect::Leave]

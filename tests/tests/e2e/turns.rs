@@ -1,7 +1,7 @@
 //! Turns through all wires: text, tools, usage, history, failure and retry.
 
 use serde_json::{Value, json};
-use tests::daemon::{Home, TestDaemon};
+use tests::daemon::{Home, TestDaemon, profile};
 use tests::log::{count, kinds};
 use tests::model_server::{End, Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
 use tests::socket::is;
@@ -292,5 +292,56 @@ async fn the_model_is_called_with_the_project_and_its_tools() -> anyhow::Result<
             request.tools
         );
     }
+    Ok(())
+}
+
+/// A daemon whose turns are asked about after two steps, before a model that never comes to an end.
+async fn limited_to_two_steps(server: &ModelServer) -> anyhow::Result<TestDaemon> {
+    let config = format!("{}[session]\nmax_steps = 2\n", profile(server, Wire::Messages));
+    Home::new()?.config(&config)?.start().await
+}
+
+fn endless() -> anyhow::Result<ModelServer> {
+    ModelServer::start(Script::by(|seen| match seen.step() {
+        0..9 => Reply::tool("list_dir", json!({"path": "."})),
+        _ => Reply::text("done"),
+    }))
+}
+
+#[tokio::test]
+async fn at_max_steps_a_person_is_asked_and_lets_it_go_on_for_as_many() -> anyhow::Result<()> {
+    let server = endless()?;
+    let daemon = limited_to_two_steps(&server).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    let first = daemon.approval(&session).await?;
+    assert!(first["call"].is_null(), "the question is about the turn: {first}");
+    assert_eq!(server.seen().len(), 2);
+    daemon.answer(&first, "once").await?;
+    let second = daemon.until(&session, "the second question", |frame| {
+        is(frame, "approval.requested") && frame["data"]["approval"] != first["id"]
+    });
+    second.await?;
+    assert_eq!(server.seen().len(), 4);
+    let second = daemon.approval(&session).await?;
+    daemon.answer(&second, "deny").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(
+        (&end["data"]["outcome"], &end["data"]["reason"]["kind"]),
+        (&json!("failed"), &json!("step_limit")),
+        "{end}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn at_max_steps_with_nobody_to_answer_the_turn_fails() -> anyhow::Result<()> {
+    let server = endless()?;
+    let daemon = limited_to_two_steps(&server).await?;
+    let ran = daemon
+        .ctl(&["send", "--mode", "all", "--unattended", "deny:1ms", "go"])
+        .await?;
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("max_steps"), "{}", ran.stderr);
     Ok(())
 }

@@ -10,8 +10,9 @@ use crate::log::{EventLog, SessionKey};
 use crate::provider::{ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
 use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room};
 use crate::session::live::Feed;
+use crate::session::place::LazyPlace;
 use crate::session::wanted::ModelKey;
-use crate::tool::{Place, Tool};
+use crate::tool::Tool;
 use async_trait::async_trait;
 use protocol::event::{ItemStatus, ItemType, ModelRef, Reason};
 use protocol::frame::{OpenType, Stream};
@@ -54,7 +55,7 @@ pub(crate) struct ModelCall {
     pub(crate) session_id: SessionId,
     pub(crate) history: History,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
-    pub(crate) place: Result<Place, String>,
+    pub(crate) place: LazyPlace,
     pub(crate) cwd: String,
     pub(crate) root: String,
     pub(crate) turn_started_at: Time,
@@ -219,9 +220,9 @@ impl ModelCall {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name).collect();
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
-        let place = self.place.as_ref().map_err(Clone::clone)?;
+        let place = self.place.get().await?;
         let inspected = tool
-            .inspect(arguments, place)
+            .inspect(arguments, &place)
             .await
             .map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
         Ok(Inspected::recorded(inspected, &self.redactor))
