@@ -20,6 +20,7 @@ use confirmed::Confirmed;
 use neighbours::{Found, Neighbours};
 use protocol::method::{LocalDecision, LocalServer, ModelConfirmParams, ModelListAnswer};
 use protocol::{ErrorKind, Mode, RpcError, Usage};
+use room::Written;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -112,10 +113,14 @@ impl Models for ConfiguredModels {
         let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
         let known = room::known(&self.config.catalog, &profile);
         let prices = known.prices;
+        let written = match self.config.models.contains_key(&profile.name) {
+            true => Written::InConfig,
+            false => Written::Nowhere,
+        };
         Ok(Chosen {
             provider,
             budget: known.budget,
-            doubt: room::doubt(&profile, &known),
+            doubt: room::doubt(&profile, written, &known),
             terms: ModelTerms {
                 model: profile.model,
                 max_output_tokens: known.max_output_tokens,

@@ -399,6 +399,23 @@ fn chat_gets_reasoning_back_in_the_form_it_came_in() {
 }
 
 #[test]
+fn chat_gets_the_signature_of_a_call_back_with_it_and_nobody_else_does() {
+    let calls = |made_by: &str| {
+        let said = reply(Wire::OpenaiChat, "signed-calls");
+        let body = chat(&request(vec![
+            user("a"),
+            assistant(made_by, said),
+            results(&["function-call-1", "function-call-2"]),
+        ]));
+        body["messages"][1]["tool_calls"].clone()
+    };
+    let own = calls(HOME);
+    assert_eq!(own[0]["extra_content"]["google"]["thought_signature"], "c2ln");
+    assert!(own[1].get("extra_content").is_none(), "{own}");
+    assert!(!calls("another").to_string().contains("extra_content"));
+}
+
+#[test]
 fn chat_gets_images_of_results_in_a_user_message_behind_them() {
     let said = reply(Wire::OpenaiChat, "parallel-tools");
     let body = chat(&request(vec![assistant(HOME, said), image_result("call_a")]));

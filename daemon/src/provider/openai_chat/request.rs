@@ -200,11 +200,16 @@ fn add_reasoning(message: &mut Value, items: &[ReplyItem], has_calls: bool) {
 /// call's result says what was wrong.
 fn call(call: &ToolCall, maker: Maker, ids: &mut CallIds) -> Value {
     let arguments = call.arguments.as_ref().unwrap_or(&Map::new()).clone();
-    json!({
+    let mut made = json!({
         "id": ids.for_call(&call.provider_call_id, maker),
         "type": "function",
         "function": { "name": tool_name(&call.name), "arguments": Value::Object(arguments).to_string() },
-    })
+    });
+    let private = call.private.as_ref().filter(|_| maker == Maker::SameProvider);
+    if let Some(extra) = private.and_then(|private| private.get("extra_content")) {
+        made["extra_content"] = extra.clone();
+    }
+    made
 }
 
 /// One message per result, then one user message with all their images: tool messages take text only.

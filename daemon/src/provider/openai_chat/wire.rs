@@ -85,6 +85,8 @@ pub(super) struct ToolCall<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
+    /// Google's: the signature of the thought that led to the call, wanted back with it.
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
