@@ -12,7 +12,7 @@ use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -350,9 +350,17 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
     }
     let session = api.session_id(&params.session).await?;
     api.keys.look_around().await;
+    let redactor = &api.registry.deps().redactor;
+    let without_keys = |content| match content {
+        Content::Text { text } => Content::Text {
+            text: redactor.clean_text(text),
+        },
+        other => other,
+    };
     let send = Send {
         input_id,
-        content: params.content,
+        // A key that a person pastes is one that must not leave, too.
+        content: params.content.into_iter().map(without_keys).collect(),
         delivery: params.delivery,
         mode: params.mode,
         mode_for_ms: params.mode_for_ms,
