@@ -4,20 +4,22 @@ mod back_off;
 mod listed;
 mod listeners;
 mod neighbours;
+mod renewed;
 mod room;
 
 use crate::api::{AskServers, KeyDesk};
-use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
+use crate::auth::{AuthError, Choice, Keys, Redactor, Sources, choose};
 use crate::config::Config;
 use crate::config::profile::{KeySource, Prices, Wire};
 use crate::context::assemble::ModelTerms;
-use crate::provider::{Class, Http, ModelError, connect};
+use crate::provider::{Class, Http, ModelError};
 use crate::session::effect::model::{Chosen, Models};
 use async_trait::async_trait;
 use back_off::BackOffs;
 use neighbours::Neighbours;
 use protocol::Usage;
 use protocol::method::ModelListAnswer;
+use renewed::Renewed;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,20 +27,20 @@ use std::sync::Arc;
 /// The models of a configuration, with the keys that clients brought.
 pub(crate) struct ConfiguredModels {
     config: Config,
-    keys: Keys,
+    keys: Arc<Keys>,
     http: Http,
     back_offs: BackOffs,
     neighbours: Neighbours,
 }
 
 impl ConfiguredModels {
-    /// `run` runs the key commands of `config`; `redactor` learns every key.
-    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
-        let keys = Keys::new(&config, run, redactor);
+    /// `sources` gives the keys that `config` names; `redactor` learns every key. `http` is what `sources` connects with, too.
+    pub(crate) fn new(config: Config, sources: Sources, http: Http, redactor: Redactor) -> Self {
+        let keys = Arc::new(Keys::new(&config, sources, redactor));
         Self {
             config,
             keys,
-            http: Http::default(),
+            http,
             back_offs: BackOffs::default(),
             neighbours: Neighbours::default(),
         }
@@ -63,9 +65,14 @@ impl ConfiguredModels {
 }
 
 fn refused(error: &AuthError) -> ModelError {
+    let class = if error.passes() {
+        Class::Connect
+    } else {
+        Class::Authentication
+    };
     ModelError {
         hint: Some(error.hint()),
-        ..ModelError::new(Class::Authentication, error.to_string())
+        ..ModelError::new(class, error.to_string())
     }
 }
 
@@ -77,8 +84,8 @@ impl Models for ConfiguredModels {
 
     async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
-        let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
-        let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
+        let with_key = Renewed::new(profile.clone(), Arc::clone(&self.keys), self.http.clone()).await?;
+        let provider = self.back_offs.around(Arc::new(with_key));
         let known = room::known(&self.config.catalog, &profile);
         let prices = known.prices;
         Ok(Chosen {

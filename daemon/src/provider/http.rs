@@ -68,7 +68,7 @@ impl Http {
     }
 
     /// The client that gives up connecting after `connect`.
-    fn client(&self, connect: Duration) -> Result<Client, ModelError> {
+    pub(super) fn client(&self, connect: Duration) -> Result<Client, ModelError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, client)) = clients.iter().find(|(timeout, _)| *timeout == connect) {
             return Ok(client.clone());
@@ -417,7 +417,7 @@ fn cut(error: reqwest::Error) -> ModelError {
 }
 
 /// An error with its causes, which hold what really happened.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
