@@ -8,6 +8,7 @@ pub mod bins;
 pub mod daemon;
 pub mod log;
 pub mod model_server;
+pub mod oauth_server;
 pub mod process;
 pub mod raw_server;
 pub mod real_model;

@@ -11,6 +11,7 @@ mod inputs;
 mod inside;
 mod jobs;
 mod lifecycle;
+mod login;
 mod model_server;
 mod models;
 mod protocol;
