@@ -361,16 +361,16 @@ async fn a_code_is_asked_about_as_slowly_as_the_provider_wants() -> anyhow::Resu
     ] {
         rig.provider.then(status, answer);
     }
-    let slept = Mutex::new(Vec::new());
-    let sleep = |wanted: Duration| {
-        slept
+    let waited = Mutex::new(Vec::new());
+    let wait = |wanted: Duration| {
+        waited
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(wanted.as_secs());
         std::future::ready(())
     };
-    account.client().device_tokens(&code, sleep).await?;
-    assert_eq!(slept.into_inner().unwrap_or_default(), [2, 7, 7]);
+    account.client().device_tokens(&code, wait).await?;
+    assert_eq!(waited.into_inner().unwrap_or_default(), [2, 7, 7]);
     let asked = rig.provider.asked();
     let scope = asked.first().and_then(|form| form.get("scope")).map(String::as_str);
     assert_eq!(scope, Some("x y z"), "one token has to be good for both profiles");
