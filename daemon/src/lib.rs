@@ -120,6 +120,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    let retention = tokio::spawn(log::take_away(log.clone(), Time::now));
     let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -127,6 +128,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         () = unneeded(&api, config.daemon.idle_timeout) => tracing::info!("stopping: nobody needs the daemon"),
     }
     resuming.abort();
+    retention.abort();
     registry.shutdown().await;
     stop.cancel();
     if let Ok(Err(error)) = serving.await {
