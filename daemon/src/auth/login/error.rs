@@ -86,7 +86,7 @@ impl LoginError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoLogin(_) | Self::Unnamed(_) => Some(
-                "a profile logs in with auth = \"login\" and a table [models.NAME.login]; name it: agentctl login NAME"
+                "a profile logs in with auth = \"login\" and a table [models.NAME.login]; after a change of the config: agentctl daemon restart"
                     .to_owned(),
             ),
             Self::NoWay { endpoint, .. } if *endpoint == "device_url" => {
@@ -101,7 +101,8 @@ impl LoginError {
             Self::Unexpected { .. } => Some("check the addresses in the login's table".to_owned()),
             Self::Unreachable { .. } => Some("check the addresses in the login's table, and the network".to_owned()),
             Self::Listener(_) => Some("log in by code, or free the port that `redirect` names".to_owned()),
-            Self::Store(_) | Self::Refused { .. } => None,
+            Self::Store(_) => Some("a file that is broken can be moved away; log in again then".to_owned()),
+            Self::Refused { .. } => None,
         }
     }
 

@@ -34,8 +34,7 @@ const CONNECTIONS: usize = 8;
 const PAGE: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>agentd</title></head>\
 <body><p>agentd has the answer. You can close this page and go back to your terminal, which says how it went.</p></body></html>\n";
 
-/// What the provider had the browser say.
-#[derive(Debug, PartialEq, Eq)]
+/// What the provider had the browser say. It does not print.
 pub(super) struct Callback {
     /// The authorization code.
     pub(super) code: String,
@@ -198,7 +197,7 @@ async fn converse(mut stream: TcpStream, host: String, path: String) -> io::Resu
     Ok(query)
 }
 
-#[derive(Debug, PartialEq, Eq)]
+/// What a request is, so far. It does not print.
 enum Judged {
     Incomplete,
     /// With its query.
