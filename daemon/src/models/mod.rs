@@ -5,14 +5,15 @@ mod confirmed;
 mod listed;
 mod listeners;
 mod neighbours;
+mod renewed;
 mod room;
 
 use crate::api::{AskServers, KeyDesk};
-use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
+use crate::auth::{AuthError, Choice, Keys, Redactor, Sources, choose};
 use crate::config::Config;
 use crate::config::profile::{KeySource, Prices, Wire};
 use crate::context::assemble::ModelTerms;
-use crate::provider::{Class, Http, ModelError, connect};
+use crate::provider::{Class, Http, ModelError};
 use crate::session::effect::model::{Chosen, Models};
 use async_trait::async_trait;
 use back_off::BackOffs;
@@ -20,6 +21,7 @@ use confirmed::Confirmed;
 use neighbours::{Found, Neighbours};
 use protocol::method::{LocalDecision, LocalServer, ModelConfirmParams, ModelListAnswer};
 use protocol::{ErrorKind, Mode, RpcError, Usage};
+use renewed::Renewed;
 use room::Written;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ use std::sync::Arc;
 /// The models of a configuration, with the keys that clients brought.
 pub(crate) struct ConfiguredModels {
     config: Config,
-    keys: Keys,
+    keys: Arc<Keys>,
     http: Http,
     back_offs: BackOffs,
     neighbours: Neighbours,
@@ -37,13 +39,14 @@ pub(crate) struct ConfiguredModels {
 }
 
 impl ConfiguredModels {
-    /// `run` runs the key commands of `config`; `redactor` learns every key; `state_dir` is where people's words on servers are kept.
-    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>, redactor: Redactor, state_dir: &Path) -> Self {
-        let keys = Keys::new(&config, run, redactor);
+    /// `sources` gives the keys that `config` names; `redactor` learns every key; `state_dir` is where people's words on servers are
+    /// kept. `http` is what `sources` connects with, too.
+    pub(crate) fn new(config: Config, sources: Sources, http: Http, redactor: Redactor, state_dir: &Path) -> Self {
+        let keys = Arc::new(Keys::new(&config, sources, redactor));
         Self {
             config,
             keys,
-            http: Http::default(),
+            http,
             back_offs: BackOffs::default(),
             neighbours: Neighbours::default(),
             confirmed: Confirmed::open(state_dir),
@@ -88,9 +91,14 @@ impl ConfiguredModels {
 }
 
 fn refused(error: &AuthError) -> ModelError {
+    let class = if error.passes() {
+        Class::Connect
+    } else {
+        Class::Authentication
+    };
     ModelError {
         hint: Some(error.hint()),
-        ..ModelError::new(Class::Authentication, error.to_string())
+        ..ModelError::new(class, error.to_string())
     }
 }
 
@@ -109,8 +117,8 @@ impl Models for ConfiguredModels {
             });
         }
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
-        let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
-        let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
+        let with_key = Renewed::new(profile.clone(), Arc::clone(&self.keys), self.http.clone()).await?;
+        let provider = self.back_offs.around(Arc::new(with_key));
         let known = room::known(&self.config.catalog, &profile);
         let prices = known.prices;
         let written = match self.config.models.contains_key(&profile.name) {

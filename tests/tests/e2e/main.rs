@@ -14,6 +14,7 @@ mod inside;
 mod jobs;
 mod lifecycle;
 mod limits;
+mod login;
 mod machines;
 mod model_server;
 mod models;
