@@ -6,9 +6,9 @@ use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::frame::{End, EndReason};
 use protocol::method::{
     AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, ListParams,
-    ModelList, ModelListParams, QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate,
-    SessionDelete, SessionGet, SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt,
-    TurnResume,
+    LocalDecision, ModelConfirm, ModelConfirmParams, ModelList, ModelListParams, QueueCancel, QueueCancelParams,
+    QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet, SessionInfo, SessionList,
+    SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
 };
 use protocol::{Content, Frame, Seq, SessionId};
 use std::path::{Path, PathBuf};
@@ -212,6 +212,15 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
         Request::Models => {
             let models = client.call::<ModelList>(&ModelListParams::default()).await?.models;
             return Ok(Reply::Models(models));
+        }
+        Request::Confirm(server) => {
+            let params = ModelConfirmParams {
+                address: server.address.clone(),
+                uid: server.uid,
+                decision: LocalDecision::Use,
+            };
+            client.call::<ModelConfirm>(&params).await?;
+            return Ok(Reply::Confirmed(server.clone()));
         }
         Request::Open(which) => {
             let info = Box::new(open(client, way, which).await?);

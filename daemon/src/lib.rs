@@ -60,10 +60,21 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let own = std::env::vars().collect();
     let commands =
         auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
+    let (http, keyring) = (provider::Http::default(), auth::Keyring::system());
+    let token_http = Arc::new(http.clone());
+    let logins = auth::Logins::new(&config, &claim.state_dir, keyring.clone(), token_http, &redactor);
+    let logins = Arc::new(logins);
+    let sources = auth::Sources {
+        run: Arc::new(commands),
+        keyring,
+        logins: Arc::clone(&logins),
+    };
     let models = Arc::new(models::ConfiguredModels::new(
         config.clone(),
-        Arc::new(commands),
+        sources,
+        http,
         redactor.clone(),
+        &claim.state_dir,
     ));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
@@ -94,6 +105,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
+        logins,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),

@@ -9,12 +9,14 @@ pub mod daemon;
 pub mod log;
 pub mod machine;
 pub mod model_server;
+pub mod oauth_server;
 pub mod process;
 pub mod raw_server;
 pub mod real_model;
 pub mod skip;
 pub mod socket;
 pub mod terminal;
+pub mod tls_server;
 
 use anyhow::Context;
 use std::time::Duration;

@@ -22,7 +22,8 @@ use protocol::client::ClientError;
 use protocol::display::{Form, display};
 use protocol::event::Delivery;
 use protocol::frame::{End, EndReason};
-use protocol::method::{Hello, SessionInfo};
+use protocol::method::{Hello, LocalDecision, SessionInfo};
+use protocol::wording;
 use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
@@ -253,6 +254,12 @@ impl App {
                 let lines = view::model_list(&models, &self.session.state);
                 self.models = models.into_iter().map(|model| model.name).collect();
                 self.say(lines);
+                Vec::new()
+            }
+            Reply::Confirmed(server) => {
+                self.hello.local_server = None;
+                let text = wording::local_decision(&server, LocalDecision::Use);
+                self.say(vec![paint::line(text, paint::dim())]);
                 Vec::new()
             }
             Reply::Opened { info, which } => {

@@ -79,6 +79,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             Vec::new()
         },
         model_notice: api.keys.notice(),
+        local_server: api.keys.undecided(),
     })
 }
 

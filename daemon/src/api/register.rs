@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, auth, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -14,7 +14,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 /// Methods that are answered only after something else has happened: they do not hold up later requests.
-pub(super) const WAITING: [&str; 2] = [method::TurnWait::NAME, method::ModelList::NAME];
+pub(super) const WAITING: [&str; 5] = [
+    method::TurnWait::NAME,
+    method::ModelList::NAME,
+    method::AuthLogin::NAME,
+    method::AuthWait::NAME,
+    method::AuthLogout::NAME,
+];
 
 /// All methods.
 ///
@@ -44,6 +50,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
+    answer::<method::ModelConfirm, _, _>(&mut module, model::confirm)?;
     from_files::<method::RuleList, _>(&mut module, rule::list)?;
     from_files::<method::RuleAdd, _>(&mut module, rule::add)?;
     from_files::<method::RuleRemove, _>(&mut module, rule::remove)?;
@@ -52,6 +59,10 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     from_files::<method::ConfigSet, _>(&mut module, config::set)?;
     from_files::<method::TrustGet, _>(&mut module, trust::get)?;
     from_files::<method::TrustSet, _>(&mut module, trust::set)?;
+    answer::<method::AuthLogin, _, _>(&mut module, auth::login)?;
+    answer::<method::AuthWait, _, _>(&mut module, auth::wait)?;
+    answer::<method::AuthCancel, _, _>(&mut module, auth::cancel)?;
+    answer::<method::AuthLogout, _, _>(&mut module, auth::logout)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

@@ -13,7 +13,7 @@ use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{By, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{By, Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +76,9 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         limits: params.limits.unwrap_or(limits),
     };
     api.keys.look_around().await;
+    if let Some(error) = api.keys.unfit(settings.model.as_deref(), settings.mode) {
+        return Err(error);
+    }
     api.keys.warm(settings.model.as_deref());
     let environment = (api.registry.deps().environment)(&client.introduced().environment);
     let created = Event::from(SessionCreated {
@@ -315,6 +318,15 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         .map(|model| check_model(&api, model))
         .transpose()?;
     let session = api.session_id(&params.session).await?;
+    if let Some(mode) = params.mode {
+        let model = match &params.model {
+            Some(model) => Some(model.clone()),
+            None => info_of(&api, &session).await?.model,
+        };
+        if let Some(error) = api.keys.unfit(model.as_deref(), mode) {
+            return Err(error);
+        }
+    }
     let changed = SessionChanged {
         name: params.name,
         title: None,
@@ -396,9 +408,17 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
     check_mode_for(params.mode, params.mode_for_ms)?;
     let row = api.find(&params.session, None).await?;
     api.keys.look_around().await;
+    let redactor = &api.registry.deps().redactor;
+    let without_keys = |content| match content {
+        Content::Text { text } => Content::Text {
+            text: redactor.clean_text(text),
+        },
+        other => other,
+    };
     let send = Send {
         input_id,
-        content: params.content,
+        // A key that a person pastes is one that must not leave, too.
+        content: params.content.into_iter().map(without_keys).collect(),
         delivery: params.delivery,
         mode: params.mode,
         mode_for_ms: params.mode_for_ms,

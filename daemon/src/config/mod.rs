@@ -7,6 +7,7 @@
 pub mod catalog;
 mod error;
 mod load;
+pub mod login;
 pub mod profile;
 pub mod project;
 pub mod rules;

@@ -191,6 +191,7 @@ mod tests {
             temperature: None,
             top_p: None,
             effort: None,
+            cache_key: None,
             interactive: false,
         }
     }

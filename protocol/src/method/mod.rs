@@ -2,6 +2,7 @@
 //! its calls and `agentctl schema` its text.
 
 mod approval;
+mod auth;
 mod daemon;
 mod model;
 mod session;
@@ -11,6 +12,7 @@ mod usage;
 mod watch;
 
 pub use approval::*;
+pub use auth::*;
 pub use daemon::*;
 pub use model::*;
 pub use session::*;
@@ -119,6 +121,8 @@ methods! {
     Watch "session.usage" => SessionUsage(UsageParams) -> UsageAnswer;
     /// The models a session can be answered by.
     Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
+    /// Lets a model server that was found on this machine answer, or not. Recorded by its address and owner.
+    Act "model.confirm" => ModelConfirm(ModelConfirmParams) -> Empty;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
     /// Every tool, also those that models are not offered.
@@ -135,6 +139,13 @@ methods! {
     Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
     Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
     Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;
+    /// Begins a login and answers what the person has to do. It goes on in the daemon; another one for the same provider ends it.
+    Act "auth.login" => AuthLogin(LoginParams) -> LoginStarted;
+    /// Answers when the login is over. Does not hold up later requests.
+    Act "auth.wait" => AuthWait(LoginRef) -> LoggedIn;
+    Act "auth.cancel" => AuthCancel(LoginRef) -> Empty;
+    /// Forgets the tokens and, where the provider has an address for that, ends them there.
+    Act "auth.logout" => AuthLogout(LogoutParams) -> LoggedOut;
 }
 
 macro_rules! subscriptions {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::daemon::{Home, TestDaemon, profile};
 use tests::log::{count, kinds};
-use tests::model_server::{Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
+use tests::model_server::{End, Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
 use tests::socket::is;
 
 const WIRES: [Wire; 3] = [Wire::Messages, Wire::Chat, Wire::Responses];
@@ -225,6 +225,50 @@ async fn an_empty_reply_is_tried_once_more_and_then_fails() -> anyhow::Result<()
         "{end}"
     );
     assert_eq!(server.seen().len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_of_thoughts_alone_is_tried_again_unless_a_limit_cut_it() -> anyhow::Result<()> {
+    let thinks = || Reply::default().reasoning("Hm.");
+    let cut = thinks().end(End::MaxTokens);
+    let server = ModelServer::start(Script::sequence([thinks(), Reply::text("Four."), cut]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "two and two?").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    daemon.send(&session, "and three and three?").await?;
+    let end = daemon.turn_end(&session, 2).await?;
+    let reason = &end["data"]["reason"];
+    assert_eq!(
+        (&end["data"]["outcome"], &reason["kind"]),
+        (&json!("failed"), &json!("empty_reply")),
+        "{end}"
+    );
+    assert!(
+        reason["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("max_output_tokens")),
+        "{end}"
+    );
+    assert_eq!(server.seen().len(), 3, "what was cut is not tried again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_is_said_to_be_on_all_wires() -> anyhow::Result<()> {
+    for wire in [Wire::Messages, Wire::Chat, Wire::Responses] {
+        let server = ModelServer::start(Script::sequence([Reply::text("Once upon").end(End::MaxTokens)]))?;
+        let daemon = TestDaemon::with_model(&server, wire).await?;
+        let sent = daemon.ctl(&["send", "tell me"]).await?.ok()?;
+        assert_eq!(sent.stdout, "Once upon\n");
+        assert!(
+            sent.stderr.contains("cut at its limit of tokens"),
+            "{}: {sent:?}",
+            wire.name()
+        );
+    }
     Ok(())
 }
 

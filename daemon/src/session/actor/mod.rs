@@ -55,7 +55,7 @@ pub(crate) struct Actor {
     pub(crate) presence: Arc<Presence>,
     pub(crate) runner: Runner,
     pub(crate) mailbox: mpsc::Receiver<Message>,
-    /// Since when nobody who can answer is there.
+    /// Since when nobody who can answer is there. While the machine sleeps nobody can come, so this patience is measured awake.
     pub(crate) alone_since: Option<Instant>,
     /// Since when approvals wait.
     pub(crate) asking_since: Option<Instant>,

@@ -51,9 +51,11 @@ impl Actor {
         let call = ModelCall {
             key: key.clone(),
             profile: self.state.settings.model.clone(),
+            mode: self.state.mode(),
             models: Arc::clone(&self.deps.models),
             log: self.deps.log.clone(),
             session: self.key,
+            session_id: self.session.clone(),
             history: self.history.take().unwrap_or_default(),
             tools: Arc::clone(&self.deps.tools),
             turn_started_at: turn.started_at,

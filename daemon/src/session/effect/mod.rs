@@ -3,4 +3,5 @@
 
 pub(crate) mod job;
 pub(crate) mod model;
+mod said;
 pub(crate) mod tool;

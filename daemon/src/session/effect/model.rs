@@ -1,6 +1,7 @@
 //! One model call: choose the model, read the history, build the request, stream the reply, and let each tool look at the call it is
 //! asked for.
 
+use super::said::{self, Growing};
 use crate::auth::Redactor;
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
@@ -16,7 +17,7 @@ use crate::tool::Tool;
 use async_trait::async_trait;
 use protocol::event::{ItemStatus, ItemType, ModelRef, Reason};
 use protocol::frame::{OpenType, Stream};
-use protocol::{Event, ItemId, Time, Usage};
+use protocol::{Event, ItemId, Mode, SessionId, Time, Usage};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(crate) trait Models: Send + Sync {
     /// What is to be said before content goes to a model that nobody named; `None` when a person named it.
     fn announce(&self, profile: Option<&str>) -> Option<String>;
 
-    /// The model of `profile`, or the one chosen when none is named.
-    async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError>;
+    /// The model of `profile`, or the one chosen when none is named, for a turn in `mode`.
+    async fn choose(&self, profile: Option<&str>, mode: Mode) -> Result<Chosen, ModelError>;
 }
 
 /// A model to call.
@@ -47,9 +48,12 @@ pub(crate) struct Chosen {
 pub(crate) struct ModelCall {
     pub(crate) key: ModelKey,
     pub(crate) profile: Option<String>,
+    /// The mode in force when the call was wanted.
+    pub(crate) mode: Mode,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
+    pub(crate) session_id: SessionId,
     pub(crate) history: History,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) place: LazyPlace,
@@ -72,7 +76,7 @@ impl ModelCall {
     pub(crate) async fn run(mut self) -> ModelEnd {
         let result = match self.reply().await {
             Ok(replied) => Ok(replied),
-            Err(error) => Err(failed(self.key.clone(), error)),
+            Err(error) => Err(failed(self.key.clone(), error, &self.redactor)),
         };
         ModelEnd {
             result,
@@ -81,11 +85,12 @@ impl ModelCall {
     }
 
     async fn reply(&mut self) -> Result<Replied, ModelError> {
-        let chosen = self.models.choose(self.profile.as_deref()).await?;
+        let chosen = self.models.choose(self.profile.as_deref(), self.mode).await?;
         self.read_history().await?;
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
         let surroundings = Surroundings {
+            session: self.session_id.as_str(),
             cwd: &self.cwd,
             root: &self.root,
             at: self.turn_started_at,
@@ -101,8 +106,10 @@ impl ModelCall {
         let mut sink = FeedSink {
             feed: Arc::clone(&self.feed),
             key: self.key.clone(),
+            growing: Growing::new(&self.redactor),
         };
         let reply = chosen.provider.call(&request, &mut sink).await?;
+        sink.finish();
         let ModelReply {
             items,
             stop,
@@ -110,9 +117,13 @@ impl ModelCall {
             model,
             ..
         } = reply;
+        let items: Vec<ReplyItem> = items
+            .into_iter()
+            .map(|item| said::clean(item, &self.redactor))
+            .collect();
         let model = ModelRef {
             profile: chosen.profile.clone(),
-            model: model.unwrap_or_else(|| request.model.clone()),
+            model: model.map_or_else(|| request.model.clone(), |model| self.redactor.clean_text(model)),
             origin: origin.0,
         };
         let room = Room {
@@ -234,7 +245,7 @@ fn tool_spec(tool: &dyn Tool) -> ToolSpec {
     }
 }
 
-fn failed(key: ModelKey, error: ModelError) -> Failed {
+fn failed(key: ModelKey, error: ModelError, redactor: &Redactor) -> Failed {
     let retry = if error.class.retryable() {
         Retry::After(error.retry_after)
     } else {
@@ -245,8 +256,8 @@ fn failed(key: ModelKey, error: ModelError) -> Failed {
         key,
         error: Reason {
             kind,
-            message: error.message,
-            hint: error.hint,
+            message: redactor.clean_text(error.message),
+            hint: error.hint.map(|hint| redactor.clean_text(hint)),
         },
         retry,
         usage: error.usage,
@@ -257,6 +268,22 @@ fn failed(key: ModelKey, error: ModelError) -> Failed {
 struct FeedSink {
     feed: Arc<Feed>,
     key: ModelKey,
+    growing: Growing,
+}
+
+impl FeedSink {
+    /// Shows what was held back, now that the reply is whole.
+    fn finish(self) {
+        for (index, rest) in self.growing.finish() {
+            show(&self.feed, index, &rest);
+        }
+    }
+}
+
+fn show(feed: &Feed, index: usize, text: &str) {
+    if !text.is_empty() {
+        feed.push(index, text);
+    }
 }
 
 impl Sink for FeedSink {
@@ -266,13 +293,14 @@ impl Sink for FeedSink {
             ItemKind::Reasoning => (OpenType::Reasoning, Stream::Text, None),
             ItemKind::Refusal => (OpenType::Refusal, Stream::Text, None),
             ItemKind::Opaque => (OpenType::Opaque, Stream::Text, None),
-            ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(name)),
+            ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(self.growing.clean(name))),
         };
         self.feed
             .open(ItemId::reply(self.key.seq, index), index, item_type, stream, tool);
     }
 
     fn push(&mut self, index: usize, text: &str) {
-        self.feed.push(index, text);
+        let text = self.growing.push(index, text);
+        show(&self.feed, index, &text);
     }
 }
