@@ -76,7 +76,9 @@ pub fn break_page(state_dir: &Path, needle: &str) -> anyhow::Result<()> {
     const PAGE_BYTES: usize = 4096;
     let file = state_dir.join("agentd.db");
     let mut bytes = std::fs::read(&file)?;
-    let found = bytes.windows(needle.len()).position(|window| window == needle.as_bytes());
+    let found = bytes
+        .windows(needle.len())
+        .position(|window| window == needle.as_bytes());
     let page = found.context("the needle")? / PAGE_BYTES * PAGE_BYTES;
     // The number of the page that follows: there is none of this number.
     bytes.get_mut(page..page + 4).context("the page")?.fill(0xff);
