@@ -183,6 +183,7 @@ impl Logins {
         let account = self.account(profile)?;
         self.end(account).await;
         let before = account.forget().await?;
+        tracing::info!(profiles = ?account.profiles(), "logged out");
         let token = before.as_ref().and_then(tokens::Tokens::to_revoke);
         let told = match token {
             Some((hint, token)) => account.client().revoke(hint, &token).await,
@@ -262,6 +263,7 @@ fn run(
             answer = tokens => answer?,
         };
         let tokens = account.take(&answer).await?;
+        tracing::info!(profiles = ?account.profiles(), "logged in");
         let left = tokens.left(std::time::Instant::now());
         Ok(LoggedIn {
             profiles: account.profiles().to_vec(),
