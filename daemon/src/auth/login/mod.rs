@@ -114,6 +114,14 @@ impl Logins {
         })
     }
 
+    /// Whether there are tokens for these settings, as far as is known here.
+    pub(super) async fn is_in(&self, login: &Login) -> bool {
+        match self.accounts.get(&login.id()) {
+            Some(account) => account.is_in().await,
+            None => false,
+        }
+    }
+
     /// Forgets an access token that the provider did not take; the next one is a renewed one.
     pub(super) fn reject(&self, login: &Login, refused: &SecretString) {
         if let Some(account) = self.accounts.get(&login.id()) {
