@@ -219,6 +219,14 @@ impl Keys {
         Ok(key)
     }
 
+    /// Whether a profile wants a login and nobody has logged in. May read a file or the keyring.
+    pub async fn needs_login(&self, profile: &Profile) -> bool {
+        match &profile.key {
+            KeySource::Login(login) => !self.sources.logins.is_in(login).await,
+            _ => false,
+        }
+    }
+
     /// Whether a client has sent this variable.
     pub fn has(&self, name: &str) -> bool {
         self.held().offered.contains_key(name)

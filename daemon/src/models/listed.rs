@@ -21,6 +21,9 @@ impl ConfiguredModels {
             .iter()
             .map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name)))
             .collect();
+        for (info, profile) in models.iter_mut().zip(&profiles) {
+            info.needs_login = self.keys.needs_login(profile).await;
+        }
         if ask == AskServers::Yes {
             let asked = profiles.iter().map(|profile| self.available(profile));
             for (info, answer) in models.iter_mut().zip(futures::future::join_all(asked).await) {
@@ -73,6 +76,7 @@ impl ConfiguredModels {
             default,
             configured: self.config.models.contains_key(&profile.name),
             lacks,
+            needs_login: false,
             context_tokens: known.window,
             context_known: known.sure,
             context_budget_tokens: known.budget,
@@ -91,7 +95,7 @@ impl ConfiguredModels {
     /// What the profile's server says; `None` where it is not asked.
     async fn available(&self, profile: &Profile) -> Option<Result<Vec<listing::Listed>, crate::provider::ModelError>> {
         let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
-        if profile.wire == Wire::Demo || lacks {
+        if profile.wire == Wire::Demo || lacks || self.keys.needs_login(profile).await {
             return None;
         }
         let key = match tokio::time::timeout(LIMIT, self.keys.key(profile)).await {

@@ -105,12 +105,15 @@ async fn a_login_by_browser_gives_tokens_that_are_used_renewed_and_ended() -> an
         "{before:?}"
     );
     assert!(model.seen().is_empty());
+    let states = async || Ok::<_, anyhow::Error>(daemon.ctl(&["model", "list"]).await?.ok()?.stdout);
+    assert_eq!(states().await?.matches("needs agentctl login").count(), 2);
 
     log_in(&daemon).await?;
     let mode = std::fs::metadata(daemon.home.state_dir().join("tokens.json"))?
         .permissions()
         .mode();
     assert_eq!(mode & 0o7777, 0o600);
+    assert_eq!(states().await?.matches("needs agentctl login").count(), 0);
     daemon.ctl(&["send", "hello"]).await?.ok()?;
     let first = key(&model)?;
     assert!(server.accepts(&first).await?);

@@ -112,6 +112,12 @@ impl Account {
         }
     }
 
+    /// Whether there are tokens that may still be of use.
+    pub(super) async fn is_in(&self) -> bool {
+        let over = |tokens: &Tokens| matches!(tokens.standing(Instant::now()), Standing::Over);
+        self.read().await.is_ok() && self.state().tokens.as_ref().is_some_and(|tokens| !over(tokens))
+    }
+
     /// Forgets an access token that a provider refused.
     pub(super) fn reject(&self, refused: &SecretString) {
         if let Some(tokens) = &mut self.state().tokens {

@@ -114,6 +114,14 @@ impl Logins {
         })
     }
 
+    /// Whether there are tokens for these settings, as far as is known here.
+    pub(super) async fn is_in(&self, login: &Login) -> bool {
+        match self.accounts.get(&login.id()) {
+            Some(account) => account.is_in().await,
+            None => false,
+        }
+    }
+
     /// Forgets an access token that the provider did not take; the next one is a renewed one.
     pub(super) fn reject(&self, login: &Login, refused: &SecretString) {
         if let Some(account) = self.accounts.get(&login.id()) {
@@ -183,6 +191,7 @@ impl Logins {
         let account = self.account(profile)?;
         self.end(account).await;
         let before = account.forget().await?;
+        tracing::info!(profiles = ?account.profiles(), "logged out");
         let token = before.as_ref().and_then(tokens::Tokens::to_revoke);
         let told = match token {
             Some((hint, token)) => account.client().revoke(hint, &token).await,
@@ -262,6 +271,7 @@ fn run(
             answer = tokens => answer?,
         };
         let tokens = account.take(&answer).await?;
+        tracing::info!(profiles = ?account.profiles(), "logged in");
         let left = tokens.left(std::time::Instant::now());
         Ok(LoggedIn {
             profiles: account.profiles().to_vec(),
