@@ -1,7 +1,7 @@
 //! The fold: how each event changes the state. Total, for any order of events a log can hold; an event that does not fit changes
 //! nothing, since a log is a fact and not a request.
 
-use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
+use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW, INSTRUCTIONS};
 use super::state::{
     Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms,
     Turn, Waiting,
@@ -148,6 +148,7 @@ impl State {
             Event::NoticeAdded(notice) => match notice.code.as_str() {
                 "model_choice" => self.announced = Some(notice.text.clone()),
                 "project_config" => self.project_notice = Some(notice.text.clone()),
+                INSTRUCTIONS => self.remarked = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
                 CONTEXT_BUDGET => self.context_noticed = true,
                 _ => {}

@@ -102,6 +102,8 @@ pub(crate) struct Replied {
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
     pub(crate) room: Room,
+    /// What a person should know of the project's instructions.
+    pub(crate) remark: Option<String>,
 }
 
 /// How much context a model takes and how much a call used of it, in tokens.

@@ -277,6 +277,7 @@ impl World {
             cost: None,
             manifest,
             room,
+            remark: None,
         };
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }
@@ -802,6 +803,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         cost: None,
         manifest,
         room: Room::default(),
+        remark: None,
     };
     world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
     assert!(matches!(world.running_one(), Some(Effect::Tool(_))));

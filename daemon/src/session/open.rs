@@ -75,6 +75,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         project,
         jobs,
         history: None,
+        instructions: None,
         ring,
         publisher,
         presence,

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) announced: Option<String>,
     /// The last notice about what does not count of the project's own file.
     pub(crate) project_notice: Option<String>,
+    /// The last notice about the project's instructions.
+    pub(crate) remarked: Option<String>,
     /// The last notice about a context window nobody knows.
     pub(crate) doubted: Option<String>,
     /// A person was told that the context nears its budget.

@@ -99,6 +99,9 @@ pub struct Manifest {
     pub history: Vec<(Seq, Seq)>,
     /// Hash of the system prompt.
     pub system: String,
+    /// What the system prompt is made of, in its order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<PromptSource>,
     /// Names of the tools offered.
     pub tools: Vec<String>,
     /// Bytes of the request's texts.
@@ -108,6 +111,18 @@ pub struct Manifest {
     /// Private parts left out because they belong to another provider.
     #[serde(skip_serializing_if = "is_zero")]
     pub private_dropped: u32,
+}
+
+/// A piece of the system prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PromptSource {
+    /// `built-in`, or the name of a file in the project's root.
+    pub source: String,
+    /// Hex SHA-256 of the piece as the model sees it.
+    pub hash: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]

@@ -9,6 +9,7 @@ mod crash;
 mod first_steps;
 mod inputs;
 mod inside;
+mod instructions;
 mod jobs;
 mod lifecycle;
 mod model_server;

@@ -18,6 +18,7 @@ use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
+use crate::context::instructions::Instructions;
 use crate::log::{LogError, SessionKey};
 use crate::tool::jobs::JobResult;
 use crate::tool::{Jobs, Place};
@@ -48,6 +49,8 @@ pub(crate) struct Actor {
     pub(crate) project: Project,
     pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
+    /// The project's instructions as the turn that runs began with.
+    pub(crate) instructions: Option<Instructions>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
     pub(crate) presence: Arc<Presence>,
@@ -200,8 +203,12 @@ impl Actor {
             End::Tool(end) => Input::ToolEnded(end),
             End::Job(end) => Input::JobEnded(end),
             End::Model(end) => {
-                let ModelEnd { result, history } = *end;
-                self.history = Some(history);
+                let ModelEnd {
+                    result,
+                    history,
+                    instructions,
+                } = *end;
+                (self.history, self.instructions) = (Some(history), instructions);
                 match result {
                     Ok(replied) => Input::ModelReplied(Box::new(replied)),
                     Err(failed) => Input::ModelFailed(Box::new(failed)),
@@ -255,7 +262,7 @@ impl Actor {
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
-            self.history = None;
+            (self.history, self.instructions) = (None, None);
         }
         let events = envelopes(append, appended);
         extend_ring(&mut self.ring, events.iter().cloned());

@@ -54,6 +54,7 @@ impl Actor {
             log: self.deps.log.clone(),
             session: self.key,
             history: self.history.take().unwrap_or_default(),
+            instructions: self.instructions.take(),
             tools: Arc::clone(&self.deps.tools),
             turn_started_at: turn.started_at,
             place: self.place(),

@@ -57,6 +57,7 @@ impl Plan<'_> {
             cost,
             manifest,
             room,
+            remark,
         } = replied;
         let mut asked = Vec::new();
         let mut calls = 0;
@@ -94,6 +95,7 @@ impl Plan<'_> {
             self.emit(request);
         }
         self.note_room(&room, usage);
+        self.note_instructions(remark);
         self.advance();
     }
 
