@@ -2,13 +2,16 @@
 //! what to tell the model. The terminal is put back when the question is over.
 
 use crate::output::Output;
+use protocol::attention::{self, Attention};
 use protocol::event::Choice;
 use protocol::frame::ApprovalView;
 use protocol::wording;
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios};
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
 /// Longest line a person can type; a terminal's own limit is the same.
@@ -16,27 +19,55 @@ const LINE_BYTES: usize = 4096;
 
 /// The terminal that controls this process. It is read as a pipe is: when there is something.
 #[derive(Debug, Clone)]
-pub(crate) struct Tty(Rc<Receiver>);
+pub(crate) struct Tty {
+    keys: Rc<Receiver>,
+    /// How the person is to be called to it.
+    attention: Rc<Cell<Attention>>,
+}
 
 impl Tty {
     /// Opens it; `None` where there is none, or where another job has it.
     pub(crate) fn open() -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
-        let tty = Self(Rc::new(Receiver::from_owned_fd_unchecked(fd).ok()?));
+        let tty = Self {
+            keys: Rc::new(Receiver::from_owned_fd_unchecked(fd).ok()?),
+            attention: Rc::default(),
+        };
         tty.is_ours().then_some(tty)
+    }
+
+    /// How the person is to be called, as the daemon's configuration says.
+    pub(crate) fn attend(&self, attention: Attention) {
+        self.attention.set(attention);
+    }
+
+    /// Calls the person, who may look elsewhere.
+    pub(crate) fn ring(&self, text: &str, output: Output) {
+        output.whisper(&attention::sequence(self.attention.get().signal, text));
+    }
+
+    /// Calls the person to a turn that has ended, if it took long.
+    pub(crate) fn ring_at_end(&self, took: Duration, output: Output) {
+        if self
+            .attention
+            .get()
+            .is_long(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+        {
+            self.ring("the turn has ended", output);
+        }
     }
 
     /// Whether this process may read it now: a job in the background would be stopped.
     fn is_ours(&self) -> bool {
-        rustix::termios::tcgetpgrp(self.0.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp())
+        rustix::termios::tcgetpgrp(self.keys.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp())
     }
 
     /// Some bytes. Cancel-safe.
     async fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
-            self.0.readable().await?;
-            match self.0.try_read(buffer) {
+            self.keys.readable().await?;
+            match self.keys.try_read(buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 read => return read,
             }
@@ -84,8 +115,10 @@ impl Question {
         if !tty.is_ours() {
             return None;
         }
-        let before = rustix::termios::tcgetattr(tty.0.as_fd()).ok()?;
-        for line in wording::approval_lines(&view) {
+        let before = rustix::termios::tcgetattr(tty.keys.as_fd()).ok()?;
+        let lines = wording::approval_lines(&view);
+        tty.ring(lines.first().map_or("", String::as_str), output);
+        for line in lines {
             output.tell_always(&line);
         }
         let mut question = Self {
@@ -177,7 +210,7 @@ impl Question {
     }
 
     fn set(&self, modes: &Termios) {
-        let fd = self.tty.0.as_fd();
+        let fd = self.tty.keys.as_fd();
         let _ = rustix::termios::tcflush(fd, QueueSelector::IFlush);
         let _ = rustix::termios::tcsetattr(fd, OptionalActions::Now, modes);
     }
@@ -185,7 +218,7 @@ impl Question {
 
 impl Drop for Question {
     fn drop(&mut self) {
-        let _ = rustix::termios::tcsetattr(self.tty.0.as_fd(), OptionalActions::Now, &self.before);
+        let _ = rustix::termios::tcsetattr(self.tty.keys.as_fd(), OptionalActions::Now, &self.before);
     }
 }
 

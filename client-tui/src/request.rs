@@ -15,6 +15,8 @@ pub(crate) enum Effect {
     Follow(Box<SessionInfo>),
     /// Give the terminal back until the shell continues this process.
     Suspend,
+    /// Call the person, who may look elsewhere, with these bytes.
+    Ring(String),
     /// Draw everything again.
     Redraw,
     /// Leave.

@@ -164,7 +164,11 @@ impl Running {
                 self.app.set_width(self.size.columns);
                 Vec::new()
             }
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => Vec::new(),
+            Event::FocusGained | Event::FocusLost => {
+                self.app.focus(event == Event::FocusGained);
+                Vec::new()
+            }
+            Event::Mouse(_) => Vec::new(),
         })
     }
 
@@ -185,6 +189,11 @@ impl Running {
                 terminal::suspend(&mut self.modes)?;
                 self.size = size()?;
                 self.app.set_width(self.size.columns);
+            }
+            Effect::Ring(bytes) => {
+                let mut terminal = io::stdout();
+                terminal.write_all(bytes.as_bytes())?;
+                terminal.flush()?;
             }
             Effect::Redraw => self.screen.clear(self.size.columns)?,
             Effect::Leave => return Ok(Go::Leave),

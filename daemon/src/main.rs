@@ -57,7 +57,7 @@ fn run(detached: bool) -> Result<(), StartError> {
     }
     target::harden_daemon().map_err(own("cannot protect this process"))?;
     let claim = startup::claim()?;
-    let config = config::load(&protocol::place::config_file()?)?;
+    let book = config::Book::open(&protocol::place::config_file()?, daemon::check)?;
     let redactor = daemon::auth::Redactor::default();
     let _logging = startup::start_logging(claim.state_dir(), redactor.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -65,7 +65,7 @@ fn run(detached: bool) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(own("cannot start the runtime"))?;
-    runtime.block_on(daemon::run(config, claim, redactor, || {
+    runtime.block_on(daemon::run(book, claim, redactor, || {
         if detached {
             startup::say_ready()
         }

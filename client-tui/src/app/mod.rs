@@ -18,9 +18,10 @@ use crate::request::{Effect, News, Reply, Request, Which};
 use crate::screen::Size;
 use crate::session::{Now, Session};
 use crate::view;
+use protocol::attention::sequence;
 use protocol::client::ClientError;
 use protocol::display::{Form, display};
-use protocol::event::Delivery;
+use protocol::event::{Delivery, Event, TurnOutcome};
 use protocol::frame::{End, EndReason};
 use protocol::method::{Hello, SessionInfo};
 use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
@@ -59,6 +60,8 @@ pub(crate) struct App {
     last_key: Option<Instant>,
     chord: Chord,
     leaving: Leaving,
+    /// Whether the person looks at this terminal; terminals that do not say never have somebody who does.
+    looks: Looks,
     /// Why the client ends by itself.
     failure: Option<String>,
 }
@@ -82,6 +85,14 @@ enum Chord {
 enum Leaving {
     No,
     Asked,
+}
+
+/// Whether the person looks at this terminal, as far as it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    Unknown,
+    Here,
+    Elsewhere,
 }
 
 /// What the app is made from.
@@ -115,6 +126,7 @@ impl App {
             last_key: None,
             chord: Chord::None,
             leaving: Leaving::No,
+            looks: Looks::Unknown,
             failure: None,
         };
         app.opened(&start.info, &start.which);
@@ -202,8 +214,10 @@ impl App {
                     self.lost = None;
                     self.answered.clear();
                 }
+                let ring = self.ring(&frame, now);
                 let lines = self.session.frame(frame, now);
                 self.finished.extend(lines);
+                return ring.into_iter().collect();
             }
             News::Lost(reason) => {
                 self.session.disconnected();
@@ -215,6 +229,36 @@ impl App {
             }
         }
         Vec::new()
+    }
+
+    /// The terminal has the focus from now on, or has it no more.
+    pub(crate) fn focus(&mut self, here: bool) {
+        self.looks = if here { Looks::Here } else { Looks::Elsewhere };
+    }
+
+    /// Calls a person who does not look to a question, or to the end of a long turn, that just came.
+    fn ring(&self, frame: &Frame, now: Now) -> Option<Effect> {
+        let Frame::Event(envelope) = frame else { return None };
+        if self.looks == Looks::Here || !self.session.is_caught_up() {
+            return None;
+        }
+        let attention = self.hello.attention;
+        let text = match envelope.event()? {
+            Event::ApprovalRequested(asked) => {
+                format!("{} waits for your answer", asked.tool.as_deref().unwrap_or("a turn"))
+            }
+            Event::TurnCompleted(turn) if turn.outcome != TurnOutcome::Interrupted => {
+                let since = self.session.state.turn.as_ref()?.since;
+                let took = now.clock.saturating_duration_since(since).as_millis();
+                if !attention.is_long(u64::try_from(took).unwrap_or(u64::MAX)) {
+                    return None;
+                }
+                "the turn has ended".to_owned()
+            }
+            _ => return None,
+        };
+        let bytes = sequence(attention.signal, &text);
+        (!bytes.is_empty()).then_some(Effect::Ring(bytes))
     }
 
     fn ended(&mut self, end: End) -> Vec<Effect> {

@@ -20,6 +20,8 @@ pub(crate) fn header(info: &SessionInfo, hello: &Hello) -> Vec<Line<'static>> {
     ])];
     let notice = hello.model_notice.as_deref().filter(|_| info.model.is_none());
     lines.extend(notice.map(|text| paint::line(inline(text), paint::dim())));
+    let fault = hello.config_fault.iter().flat_map(|text| text.lines());
+    lines.extend(fault.map(|text| paint::line(inline(text), paint::attention())));
     lines
 }
 

@@ -67,14 +67,14 @@ pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestPar
     let set = deps.rules.checked().map_err(|error| error.told())?;
     let cwd = directory(&params.cwd)?;
     let root = project_root(cwd);
-    let environment = (deps.environment)(&client.introduced().environment);
+    let environment = deps.standing.environment(&client.introduced().environment);
     let facts = inspect_command(deps, &params.command, cwd, &root, environment).await;
     let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
     let project = deps.projects.load(&root).map_err(|error| error.told())?;
     let own = set.rules.iter().filter_map(|rule| rule.bind(&root));
     let rules: Vec<Rule> = own.chain(project.rules).collect();
     let policy = Policy {
-        mode: params.mode.or(project.mode).unwrap_or(api.defaults.settings.mode),
+        mode: params.mode.or(project.mode).unwrap_or(api.desk.defaults().mode),
         rules: &rules,
         grants: &[],
         builtin_allow: set.builtin_allow,

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use protocol::attention::{Attention, Signal};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -15,8 +16,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults,
-    ToolSettings, shown, wording,
+    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine,
+    SessionDefaults, ToolSettings, When, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -35,6 +36,7 @@ struct Written {
     sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
+    notify: WrittenNotify,
     tools: WrittenTools,
 }
 
@@ -67,6 +69,16 @@ struct WrittenLimits {
     retries: Option<u32>,
     park_after: Option<Span>,
     passivate_after: Option<Span>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenNotify {
+    command: Vec<String>,
+    desktop: Option<bool>,
+    when: When,
+    after: Option<Span>,
+    terminal: Signal,
 }
 
 #[derive(Deserialize, Default)]
@@ -119,6 +131,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
+    config.notify = notify(written.notify);
     config.written = shown::of(text);
     let WrittenTools {
         enabled,
@@ -274,6 +287,24 @@ fn daemon(written: &WrittenDaemon) -> DaemonSettings {
         daemon.idle_timeout = (!idle.is_zero()).then_some(idle);
     }
     daemon
+}
+
+fn notify(written: WrittenNotify) -> NotifySettings {
+    let defaults = NotifySettings::default();
+    let turn_after_ms = match written.after {
+        None => defaults.attention.turn_after_ms,
+        Some(Span(after)) if after.is_zero() => None,
+        Some(Span(after)) => u64::try_from(after.as_millis()).ok(),
+    };
+    NotifySettings {
+        command: written.command,
+        desktop: written.desktop.unwrap_or(defaults.desktop),
+        when: written.when,
+        attention: Attention {
+            signal: written.terminal,
+            turn_after_ms,
+        },
+    }
 }
 
 fn limits(written: &WrittenLimits) -> GlobalLimits {

@@ -1,9 +1,10 @@
-//! The configuration: one value, read from the user's file when the daemon starts and when it is told to reload, handed
-//! down as values. Nothing below `main` reads a file or the environment for a setting.
+//! The configuration: one value, read from the user's file when the daemon starts and whenever it has changed since, handed
+//! down as values. Nothing else reads a file or the environment for a setting.
 //!
 //! A missing file is fine: every setting has a default. An unknown key or a bad value is an error that names file and
 //! line and proposes what was meant; no message repeats a value, since it may be a key in the wrong place.
 
+mod book;
 pub mod catalog;
 mod error;
 mod load;
@@ -11,6 +12,7 @@ pub mod profile;
 pub mod project;
 pub mod rules;
 pub mod shown;
+mod stamp;
 mod template;
 pub mod trust;
 mod values;
@@ -20,11 +22,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use protocol::attention::Attention;
 use protocol::{Limits, Mode, Unattended};
 
 use catalog::Catalog;
 use profile::Profile;
 
+pub use book::{Book, Check};
 pub use error::ConfigError;
 pub use load::{load, parse};
 pub use project::{Project, Projects};
@@ -50,6 +54,8 @@ pub struct Config {
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
     pub limits: GlobalLimits,
+    /// How people who do not look are told.
+    pub notify: NotifySettings,
     /// The values the file holds, for people; nothing secret is among them.
     pub written: Vec<shown::Shown>,
     /// Which tools models are offered, and what they may reach.
@@ -133,6 +139,40 @@ pub struct GlobalLimits {
     pub passivate_after: Duration,
 }
 
+/// `[notify]`: how people who do not look are told of approvals that wait and of long turns that end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifySettings {
+    /// A program and its arguments, started without a shell; empty: none.
+    pub command: Vec<String>,
+    /// Whether the desktop shows it, by `notify-send`.
+    pub desktop: bool,
+    /// When the daemon tells.
+    pub when: When,
+    /// When and how clients do.
+    pub attention: Attention,
+}
+
+/// When the daemon tells what happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// While no client is there through which a person would see it.
+    #[default]
+    Alone,
+    Always,
+}
+
+impl Default for NotifySettings {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            desktop: true,
+            when: When::default(),
+            attention: Attention::default(),
+        }
+    }
+}
+
 /// `[tools]`: which tools models are offered, and what they may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolSettings {
@@ -169,6 +209,7 @@ impl Config {
             sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
+            notify: NotifySettings::default(),
             written: Vec::new(),
             tools: ToolSettings::default(),
             notices: Vec::new(),

@@ -8,8 +8,8 @@ mod room;
 
 use crate::api::{AskServers, KeyDesk};
 use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
-use crate::config::Config;
 use crate::config::profile::{KeySource, Prices, Wire};
+use crate::config::{Book, Config};
 use crate::context::assemble::ModelTerms;
 use crate::provider::{Class, Http, ModelError, connect};
 use crate::session::effect::model::{Chosen, Models};
@@ -20,32 +20,52 @@ use protocol::Usage;
 use protocol::method::ModelListAnswer;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The models of a configuration, with the keys that clients brought.
 pub(crate) struct ConfiguredModels {
-    config: Config,
-    keys: Keys,
+    book: Arc<Book>,
+    /// What was made of the configuration as it was asked last.
+    current: Mutex<Arc<Current>>,
     http: Http,
     back_offs: BackOffs,
     neighbours: Neighbours,
 }
 
+/// A configuration, and the keys for it.
+struct Current {
+    config: Arc<Config>,
+    keys: Keys,
+}
+
 impl ConfiguredModels {
-    /// `run` runs the key commands of `config`; `redactor` learns every key.
-    pub(crate) fn new(config: Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
+    /// `run` runs the key commands of the configuration; `redactor` learns every key.
+    pub(crate) fn new(book: Arc<Book>, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
+        let config = book.now();
         let keys = Keys::new(&config, run, redactor);
         Self {
-            config,
-            keys,
+            book,
+            current: Mutex::new(Arc::new(Current { config, keys })),
             http: Http::default(),
             back_offs: BackOffs::default(),
             neighbours: Neighbours::default(),
         }
     }
 
+    /// The configuration as it is now, with the keys that still mean something in it.
+    fn current(&self) -> Arc<Current> {
+        let config = self.book.now();
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&current.config, &config) {
+            let keys = current.keys.renewed(&config);
+            *current = Arc::new(Current { config, keys });
+        }
+        Arc::clone(&current)
+    }
+
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
-        let chosen = choose(&self.config, &self.keys, profile);
+        let current = self.current();
+        let chosen = choose(&current.config, &current.keys, profile);
         match self.neighbours.found().filter(|_| self.nothing_else()) {
             Some(local) if profile.is_none() => Ok(local),
             Some(local) if chosen.is_err() && profile == Some(&local.profile.name) => {
@@ -57,8 +77,8 @@ impl ConfiguredModels {
 
     /// Whether nothing is configured and no key is there, so that the demo model would answer.
     fn nothing_else(&self) -> bool {
-        self.config.models.is_empty()
-            && choose(&self.config, &self.keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
+        let Current { config, keys } = &*self.current();
+        config.models.is_empty() && choose(config, keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
     }
 }
 
@@ -77,9 +97,10 @@ impl Models for ConfiguredModels {
 
     async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
-        let key = self.keys.key(&profile).await.map_err(|error| refused(&error))?;
+        let current = self.current();
+        let key = current.keys.key(&profile).await.map_err(|error| refused(&error))?;
         let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
-        let known = room::known(&self.config.catalog, &profile);
+        let known = room::known(&current.config.catalog, &profile);
         let prices = known.prices;
         Ok(Chosen {
             provider,
@@ -118,7 +139,7 @@ fn cost(prices: Prices, usage: Usage) -> f64 {
 #[async_trait]
 impl KeyDesk for ConfiguredModels {
     fn lacks(&self) -> Vec<String> {
-        self.keys.lacks()
+        self.current().keys.lacks()
     }
 
     fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), protocol::RpcError> {
@@ -126,7 +147,7 @@ impl KeyDesk for ConfiguredModels {
             .into_iter()
             .map(|(name, value)| (name, SecretString::from(value)))
             .collect();
-        self.keys.offer(keys).map_err(|error| {
+        self.current().keys.offer(keys).map_err(|error| {
             protocol::RpcError::new(protocol::ErrorKind::InvalidParams, error.to_string()).hint(error.hint())
         })
     }
@@ -149,7 +170,7 @@ impl KeyDesk for ConfiguredModels {
         let Ok(Choice { profile, .. }) = self.choice(profile) else {
             return;
         };
-        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
+        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.current().keys.has(name));
         if profile.wire != Wire::Demo && !lacks {
             let http = self.http.clone();
             // Ends by itself within the connect timeout, and nothing waits for it.

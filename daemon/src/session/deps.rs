@@ -5,6 +5,7 @@ use super::live::Presence;
 use crate::auth::Redactor;
 use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
+use crate::target::sandbox;
 use crate::tool::{GuardPlan, Tool};
 use protocol::Time;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use std::time::Duration;
 /// Shared by all sessions of a daemon.
 pub(crate) struct Deps {
     pub(crate) log: EventLog,
-    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    /// What follows from the configuration.
+    pub(crate) standing: Arc<dyn Standing>,
     pub(crate) models: Arc<dyn Models>,
     /// What projects' own files say.
     pub(crate) projects: Projects,
@@ -26,19 +28,29 @@ pub(crate) struct Deps {
     pub(crate) redactor: Redactor,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
-    pub(crate) tuning: Tuning,
-    /// Makes the environment of commands from that of a client.
-    pub(crate) environment: EnvironmentRule,
-    /// What commands may reach.
-    pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The machine's clock.
     pub(crate) wall: fn() -> Time,
 }
 
-/// From a client's environment to that of commands.
-pub(crate) type EnvironmentRule = Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>;
+/// What follows from the configuration as it is now. It may say something else when it is asked again: a session that lives takes
+/// from that only what narrows it.
+pub(crate) trait Standing: Send + Sync {
+    /// The tools that models are offered.
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
+
+    /// What commands may reach.
+    fn sandbox(&self) -> sandbox::Settings;
+
+    /// The environment of commands, from that of a client.
+    fn environment(&self, client: &BTreeMap<String, String>) -> BTreeMap<String, String>;
+
+    fn tuning(&self) -> Tuning;
+
+    /// What is wrong with the configuration's file as it is now, for people; then what it said before holds.
+    fn fault(&self) -> Option<String>;
+}
 
 /// Times and bounds that tests set otherwise.
 #[derive(Debug, Clone)]

@@ -147,6 +147,7 @@ impl State {
             Event::ToolCompleted(completed) => self.finish_call(completed),
             Event::NoticeAdded(notice) => match notice.code.as_str() {
                 "model_choice" => self.announced = Some(notice.text.clone()),
+                "config" => self.config_fault = Some(notice.text.clone()),
                 "project_config" => self.project_notice = Some(notice.text.clone()),
                 INSTRUCTIONS => self.remarked = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
@@ -203,6 +204,7 @@ impl State {
                 mode: accepted.mode,
                 mode_until: accepted.mode_until,
                 unattended: accepted.unattended,
+                tools: accepted.tools.clone(),
                 timeout_ms: accepted.timeout_ms,
                 interactive: accepted.interactive,
                 by: accepted.by.clone(),
@@ -247,6 +249,7 @@ impl State {
             mode: started.mode,
             mode_until: started.mode_until,
             unattended: started.unattended,
+            tools: started.tools.clone(),
             interactive: started.interactive,
             clock: Clock {
                 limit_ms: started.timeout_ms,

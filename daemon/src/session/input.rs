@@ -57,6 +57,8 @@ pub(crate) struct Send {
     /// How long that mode holds; none: as long as the turn.
     pub(crate) mode_for_ms: Option<u64>,
     pub(crate) unattended: Option<Unattended>,
+    /// Names of the tools its turn may use; none: all.
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
     pub(crate) by: By,
@@ -220,6 +222,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
+    /// What is wrong with the configuration's file as it is now.
+    pub(crate) config_fault: Option<String>,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

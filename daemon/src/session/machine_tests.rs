@@ -142,6 +142,7 @@ impl World {
             rules: &[],
             builtin_allow: true,
             project_notice: None,
+            config_fault: None,
             shown,
             announce: Some(self.announce.to_owned()),
         };
@@ -213,6 +214,7 @@ impl World {
             mode: self.random.chance(10).then_some(Mode::None),
             mode_for_ms: None,
             unattended: self.random.pick(&policies).map(|policy| Unattended::new(*policy)),
+            tools: None,
             timeout_ms: self.random.chance(20).then_some(3_000),
             interactive: false,
             by: by(),
@@ -777,6 +779,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         mode: Some(Mode::All),
         mode_for_ms: None,
         unattended: None,
+        tools: None,
         timeout_ms: None,
         interactive: false,
         by: by(),

@@ -30,7 +30,7 @@ mod wanted;
 
 pub(crate) use actor::storage;
 pub(crate) use commit::{BACKGROUND, envelope};
-pub(crate) use deps::{Deps, Resume, Tuning};
+pub(crate) use deps::{Deps, Resume, Standing, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::{Edited, Send, grant_of};
 pub(crate) use inspect::{inspect_command, inspect_edit};

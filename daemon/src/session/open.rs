@@ -65,7 +65,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         clock: SessionClock::new(wall, state.at),
         grace_until: tokio::time::Instant::now()
             + if state.turn.is_some() {
-                deps.tuning.grace
+                deps.standing.tuning().grace
             } else {
                 Duration::ZERO
             },
@@ -73,6 +73,8 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         environment,
         place: None,
         project,
+        tools: deps.standing.tools(),
+        sandbox: deps.standing.sandbox(),
         jobs,
         history: None,
         instructions: None,

@@ -170,7 +170,7 @@ impl Registry {
     pub(crate) async fn resume(&self, unfinished: Vec<(SessionKey, SessionId, i64)>) {
         for (_, session, updated_at_ms) in unfinished {
             let age = (self.deps.wall)().ms_since(protocol::Time(updated_at_ms));
-            if Duration::from_millis(age) > self.deps.tuning.park_after {
+            if Duration::from_millis(age) > self.deps.standing.tuning().park_after {
                 continue;
             }
             if let Err(error) = self.open(&session).await {

@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) announced: Option<String>,
     /// The last notice about what does not count of the project's own file.
     pub(crate) project_notice: Option<String>,
+    /// The last notice about a mistake in the configuration's file.
+    pub(crate) config_fault: Option<String>,
     /// The last notice about the project's instructions.
     pub(crate) remarked: Option<String>,
     /// The last notice about a context window nobody knows.
@@ -95,6 +97,9 @@ pub(crate) struct Terms {
     #[serde(default)]
     pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Option<Unattended>,
+    /// Names of the tools its turn may use; none: all.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
     pub(crate) by: By,
@@ -110,6 +115,9 @@ pub(crate) struct Turn {
     #[serde(default)]
     pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Unattended,
+    /// Names of the tools it may use; none: all.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) interactive: bool,
     pub(crate) clock: Clock,
     pub(crate) inputs: Vec<InputId>,

@@ -138,6 +138,9 @@ events! {
         /// When that mode ends and the session's holds again; absent: with the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode_until: Option<Time>,
+        /// Names of the tools the turn may use; absent: all that are offered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         /// Whether a person watches the answer come.
@@ -166,6 +169,9 @@ events! {
         mode: Option<Mode>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode_until: Option<Time>,
+        /// Names of the tools the turn may use; absent: all that are offered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         #[serde(default)]

@@ -131,7 +131,7 @@ methods! {
     Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
     /// The values in force and where each comes from.
     Watch "config.get" => ConfigGet(ConfigGetParams) -> ConfigView;
-    /// Changes the user's file; it counts once the daemon starts again.
+    /// Changes the user's file; it counts at once.
     Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
     Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
     Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;

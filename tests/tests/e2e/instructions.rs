@@ -24,10 +24,18 @@ async fn the_model_is_told_what_the_project_says_and_the_manifest_names_it() -> 
     assert_eq!(first.system, second.system, "a prompt that changes cannot be cached");
     let log = daemon.log(&session)?;
     let step = log.iter().find(|event| event.kind == "step.completed");
-    let sources = step.map(|step| step.data["manifest"]["sources"].clone()).unwrap_or_default();
-    assert_eq!((&sources[0]["source"], &sources[1]["source"]), (&"built-in".into(), &"AGENTS.md".into()));
+    let sources = step
+        .map(|step| step.data["manifest"]["sources"].clone())
+        .unwrap_or_default();
+    assert_eq!(
+        (&sources[0]["source"], &sources[1]["source"]),
+        (&"built-in".into(), &"AGENTS.md".into())
+    );
     assert_eq!(sources[1]["tokens"], 6);
-    assert!(sources[1]["hash"].as_str().is_some_and(|hash| hash.len() == 64), "{sources}");
+    assert!(
+        sources[1]["hash"].as_str().is_some_and(|hash| hash.len() == 64),
+        "{sources}"
+    );
 
     std::fs::remove_file(project.join("AGENTS.md"))?;
     daemon.send(&session, "three").await?;
@@ -49,9 +57,16 @@ async fn instructions_that_lead_out_of_the_project_are_refused_and_said_once() -
         assert!(!server.request(turn).await?.system.contains("private note"));
     }
     let log = daemon.log(&session)?;
-    let notices = log.iter().filter(|event| event.kind == "notice.added" && event.data["code"] == "instructions");
+    let notices = log
+        .iter()
+        .filter(|event| event.kind == "notice.added" && event.data["code"] == "instructions");
     let texts: Vec<_> = notices.map(|event| event.data["text"].to_string()).collect();
     assert_eq!(texts.len(), 1, "{texts:?}");
-    assert!(texts.iter().all(|text| text.contains("AGENTS.md") && text.contains("out of the project")), "{texts:?}");
+    assert!(
+        texts
+            .iter()
+            .all(|text| text.contains("AGENTS.md") && text.contains("out of the project")),
+        "{texts:?}"
+    );
     Ok(())
 }

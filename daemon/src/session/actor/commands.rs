@@ -250,7 +250,7 @@ impl Actor {
             .as_ref()
             .and_then(|call| self.details.calls.get(call))
             .cloned();
-        let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
+        let tool = |name: &str| self.tools.iter().find(|tool| tool.spec().name == name).cloned();
         let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
             return Err(Refused::Busy(RpcError::new(
                 ErrorKind::InvalidParams,
@@ -270,7 +270,7 @@ impl Actor {
 
     /// A client's environment is taken over between turns.
     async fn refresh(&mut self, environment: BTreeMap<String, String>, by: By) -> Next {
-        let environment = (self.deps.environment)(&environment);
+        let environment = self.deps.standing.environment(&environment);
         if environment == self.environment || self.state.turn.is_some() {
             return Next::Go;
         }

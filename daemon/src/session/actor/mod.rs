@@ -20,8 +20,9 @@ use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::context::instructions::Instructions;
 use crate::log::{LogError, SessionKey};
+use crate::target::sandbox;
 use crate::tool::jobs::JobResult;
-use crate::tool::{Jobs, Place};
+use crate::tool::{Jobs, Place, Tool};
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
@@ -47,6 +48,10 @@ pub(crate) struct Actor {
     pub(crate) place: Option<Place>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
+    /// What models are offered; while the session lives none is added.
+    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    /// What commands may reach; while the session lives it only narrows.
+    pub(crate) sandbox: sandbox::Settings,
     pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
     /// The project's instructions as the turn that runs began with.
@@ -139,7 +144,7 @@ impl Actor {
     /// When to wake without being asked.
     fn wake(&self) -> Option<Instant> {
         if self.parked == Parked::Yes {
-            return Some(Instant::now() + self.deps.tuning.passivate_after);
+            return Some(Instant::now() + self.deps.standing.tuning().passivate_after);
         }
         let due = deadline(&self.state).map(|(at, due)| {
             let at = self.clock.instant(at);
@@ -151,7 +156,7 @@ impl Actor {
         });
         // Who lists the session sees the mode end.
         let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
-        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let idle = quiet.then(|| Instant::now() + self.deps.standing.tuning().passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -276,11 +281,12 @@ impl Actor {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: jitter(),
-            retries: self.deps.tuning.retries,
+            retries: self.deps.standing.tuning().retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
             project_notice: self.project.notice(),
+            config_fault: self.deps.standing.fault(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
@@ -407,6 +413,7 @@ pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
         .turn
         .as_ref()
         .is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
-    let old = age > deps.tuning.park_after || deps.tuning.resume == super::deps::Resume::Off;
+    let tuning = deps.standing.tuning();
+    let old = age > tuning.park_after || tuning.resume == super::deps::Resume::Off;
     if open && old { Parked::Yes } else { Parked::No }
 }

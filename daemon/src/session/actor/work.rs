@@ -11,7 +11,7 @@ use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
 use crate::target::sandbox::Confinement;
 use crate::target::{Target, TargetSpec, is_personal};
-use crate::tool::{Place, ReadSet, judged_part};
+use crate::tool::{Place, ReadSet, Tool, judged_part};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ impl Actor {
             return;
         };
         let interactive = turn.interactive;
+        self.narrow_tools();
+        let Some(turn) = &self.state.turn else { return };
         let call = ModelCall {
             key: key.clone(),
             profile: self.state.settings.model.clone(),
@@ -55,7 +57,7 @@ impl Actor {
             session: self.key,
             history: self.history.take().unwrap_or_default(),
             instructions: self.instructions.take(),
-            tools: Arc::clone(&self.deps.tools),
+            tools: offered(&self.tools, turn.tools.as_deref()),
             turn_started_at: turn.started_at,
             place: self.place(),
             cwd: self.state.cwd.clone(),
@@ -94,7 +96,6 @@ impl Actor {
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
         }
         let tool = self
-            .deps
             .tools
             .iter()
             .find(|tool| tool.spec().name == requested.tool)
@@ -145,17 +146,32 @@ impl Actor {
             .start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
     }
 
+    /// Takes back the tools that the configuration does not offer any more.
+    fn narrow_tools(&mut self) {
+        let now = self.deps.standing.tools();
+        let offered = |tool: &&Arc<dyn Tool>| now.iter().any(|now| now.spec().name == tool.spec().name);
+        if !self.tools.iter().all(|tool| offered(&tool)) {
+            self.tools = self.tools.iter().filter(offered).cloned().collect();
+        }
+    }
+
     /// Where calls happen, opened when it is first needed.
     pub(super) fn place(&mut self) -> Result<Place, String> {
-        if let Some(place) = &self.place {
+        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox());
+        if let Some(place) = &mut self.place {
+            if !narrowed.is_as_wide_as(&self.sandbox) {
+                place.target = place.target.with_sandbox(narrowed.clone());
+                self.sandbox = narrowed;
+            }
             return Ok(place.clone());
         }
+        self.sandbox = narrowed;
         let target = Target::open(TargetSpec {
             roots: vec![PathBuf::from(&self.state.root)],
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
-            sandbox: self.deps.sandbox.clone(),
+            sandbox: self.sandbox.clone(),
         });
         let target = target.map_err(|error| format!("root_gone: {error}"))?;
         let read = ReadSet::default();
@@ -170,6 +186,13 @@ impl Actor {
         self.place = Some(place.clone());
         Ok(place)
     }
+}
+
+/// Of the session's tools those that the turn may use.
+fn offered(tools: &Arc<[Arc<dyn Tool>]>, names: Option<&[String]>) -> Arc<[Arc<dyn Tool>]> {
+    let Some(names) = names else { return Arc::clone(tools) };
+    let named = |tool: &&Arc<dyn Tool>| names.iter().any(|name| name == tool.spec().name);
+    tools.iter().filter(named).cloned().collect()
 }
 
 /// The place without what lets a command act as the person at the screen.

@@ -140,6 +140,7 @@ impl Plan<'_> {
             unattended: send.unattended,
             mode: send.mode,
             mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
+            tools: send.tools,
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
@@ -274,6 +275,7 @@ impl Plan<'_> {
             unattended: terms.unattended.unwrap_or(self.state.settings.unattended),
             mode: terms.mode,
             mode_until: terms.mode_until,
+            tools: terms.tools,
             timeout_ms: terms.timeout_ms,
             interactive: terms.interactive,
             by: terms.by,
@@ -305,17 +307,21 @@ impl Plan<'_> {
                 text,
             });
         }
-        let text = self
-            .context
-            .project_notice
-            .clone()
-            .filter(|text| self.state.project_notice.as_ref() != Some(text));
-        if let Some(text) = text {
-            self.emit(NoticeAdded {
-                code: "project_config".to_owned(),
-                level: NoticeLevel::Warning,
-                text,
-            });
+        let Context {
+            project_notice,
+            config_fault,
+            ..
+        } = self.context;
+        let said = [&self.state.project_notice, &self.state.config_fault].map(Clone::clone);
+        let files = [("project_config", project_notice), ("config", config_fault)];
+        for ((code, text), said) in files.into_iter().zip(said) {
+            if let Some(text) = text.clone().filter(|_| *text != said) {
+                self.emit(NoticeAdded {
+                    code: code.to_owned(),
+                    level: NoticeLevel::Warning,
+                    text,
+                });
+            }
         }
     }
 

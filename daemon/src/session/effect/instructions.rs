@@ -123,7 +123,18 @@ mod tests {
         let root = home.path().join("p");
         std::fs::create_dir(&root).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(rustix::fs::CWD, root.join("AGENTS.md"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(found(&root, home.path()).notice.is_some_and(|notice| notice.contains("named pipe")));
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.join("AGENTS.md"),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+        assert!(
+            found(&root, home.path())
+                .notice
+                .is_some_and(|notice| notice.contains("named pipe"))
+        );
     }
 }
