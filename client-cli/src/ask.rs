@@ -3,9 +3,10 @@
 
 use crate::output::Output;
 use protocol::attention::{self, Attention};
+use protocol::display::{Form, display};
 use protocol::event::Choice;
 use protocol::frame::ApprovalView;
-use protocol::wording;
+use protocol::wording::{self, Editing};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios};
 use std::cell::Cell;
@@ -87,6 +88,8 @@ pub(crate) struct Reply {
 enum Stage {
     /// One key.
     Key,
+    /// Enter, for the rule that is shown.
+    Always,
     /// A line for the model, so far.
     Line(Vec<u8>),
 }
@@ -157,6 +160,12 @@ impl Question {
                 .map(|key| meaning(*key, &self.view))
                 .find(|key| *key != Key::Nothing)?
             {
+                Key::Answer(Choice::Always) => {
+                    self.stage = Stage::Always;
+                    self.output.whisper("\n");
+                    self.again();
+                    None
+                }
                 Key::Answer(decision) => {
                     self.output.tell_always(word(decision));
                     Some(Reply {
@@ -169,6 +178,20 @@ impl Question {
                     None
                 }
             },
+            Stage::Always => {
+                let answer = typed.iter().any(|key| matches!(key, b'\n' | b'\r'));
+                if answer {
+                    self.output.tell_always(word(Choice::Always));
+                    return Some(Reply {
+                        decision: Choice::Always,
+                        feedback: None,
+                    });
+                }
+                self.output.whisper("\n");
+                self.stage = Stage::Key;
+                self.again();
+                None
+            }
             Stage::Line(line) => {
                 line.extend(typed);
                 let text = String::from_utf8_lossy(line);
@@ -196,7 +219,15 @@ impl Question {
     /// Says once more what may be typed, after something else was written.
     pub(crate) fn again(&self) {
         match self.stage {
-            Stage::Key => self.output.whisper(&format!("{}: ", wording::key_line(&self.view))),
+            Stage::Key => self
+                .output
+                .whisper(&format!("{}: ", wording::key_line(&self.view, Editing::Elsewhere))),
+            Stage::Always => self.output.whisper(&format!(
+                "Enter writes this rule of yours: {}; any other key goes back: ",
+                wording::always_rule(&self.view)
+                    .map(|rule| display(rule, Form::Inline))
+                    .unwrap_or_default()
+            )),
             Stage::Line(_) => self.output.whisper("tell it: "),
         }
     }

@@ -4,7 +4,7 @@ use protocol::client::ClientError;
 use protocol::event::{Choice, Delivery};
 use protocol::frame::ApprovalView;
 use protocol::method::{ModelInfo, SessionInfo, UpdateParams};
-use protocol::{InputId, SessionId, TurnId};
+use protocol::{InputId, JobId, SessionId, TurnId};
 
 /// What the app wants done.
 #[derive(Debug)]
@@ -36,6 +36,13 @@ pub(crate) enum Request {
         approval: Box<ApprovalView>,
         decision: Choice,
         feedback: Option<String>,
+        /// The call as the person changed it.
+        arguments: Option<serde_json::Value>,
+    },
+    /// A command in the background is to end.
+    KillJob {
+        session: SessionId,
+        job: JobId,
     },
     Interrupt {
         session: SessionId,

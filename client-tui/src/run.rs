@@ -222,7 +222,13 @@ impl Running {
 
     /// Time until what is shown changes although nothing happens.
     fn next_tick(&self) -> Option<Duration> {
-        self.app.session.state.is_busy().then_some(view::FRAME)
+        let state = &self.app.session.state;
+        let (_, until) = state.mode(protocol::Time::now());
+        let passes = until.is_some() || !state.jobs.is_empty();
+        match state.is_busy() {
+            true => Some(view::FRAME),
+            false => passes.then_some(Duration::from_secs(1)),
+        }
     }
 
     /// Puts the terminal back, says what remains to be said, and lets the last calls through.

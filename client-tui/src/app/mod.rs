@@ -1,11 +1,13 @@
 //! The client's own state and what changes it: keys, news of the session, replies to calls. No terminal, no socket, no clock:
 //! moments are handed in, effects are handed out, and finished lines gather in [`App::take_finished`].
 //!
-//! [`answer`] holds the question that is shown, [`keys`] what each key does, [`commands`] what slash commands do.
+//! [`answer`] holds the question that is shown, [`keys`] what each key does, [`commands`] what slash commands do, [`reports`]
+//! what they show.
 
 mod answer;
 mod commands;
 mod keys;
+mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +26,7 @@ use protocol::display::{Form, display};
 use protocol::event::{Delivery, Event, TurnOutcome};
 use protocol::frame::{End, EndReason};
 use protocol::method::{Hello, SessionInfo};
-use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
+use protocol::{ApprovalId, ErrorKind, Frame, InputId, Mode, SessionId, Time, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -58,6 +60,8 @@ pub(crate) struct App {
     /// Sessions made by this client in this run.
     made: HashSet<SessionId>,
     last_key: Option<Instant>,
+    /// When that was, on the wall.
+    wall: Time,
     chord: Chord,
     leaving: Leaving,
     /// Whether the person looks at this terminal; terminals that do not say never have somebody who does.
@@ -124,6 +128,7 @@ impl App {
             models: Vec::new(),
             made: HashSet::new(),
             last_key: None,
+            wall: Time(0),
             chord: Chord::None,
             leaving: Leaving::No,
             looks: Looks::Unknown,
@@ -194,15 +199,15 @@ impl App {
     /// The completions of the word that is typed, unless the list was closed.
     pub(crate) fn completions(&self) -> Vec<&'static Command> {
         let text = self.draft.text();
-        if self.list.closed || self.is_telling() || !text.starts_with('/') || text.contains([' ', '\n']) {
+        if self.list.closed || self.is_typing() || !text.starts_with('/') || text.contains([' ', '\n']) {
             return Vec::new();
         }
         completions(&text)
     }
 
-    /// Whether what is typed tells the model what to do instead of a call.
-    pub(crate) fn is_telling(&self) -> bool {
-        self.ask.as_ref().is_some_and(Ask::is_telling)
+    /// Whether what is typed goes into a draft of the question's own.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.ask.as_ref().is_some_and(Ask::is_typing)
     }
 
     /// What came of following the session.
@@ -402,8 +407,8 @@ impl App {
         display(model, Form::Inline).into_owned()
     }
 
-    /// What is asked.
-    pub(crate) fn mode(&self) -> protocol::Mode {
-        self.session.state.settings.mode
+    /// What is asked, and when that ends by itself.
+    pub(crate) fn mode(&self, now: Time) -> (Mode, Option<Time>) {
+        self.session.state.mode(now)
     }
 }

@@ -7,7 +7,7 @@ use super::pen::Pen;
 use crate::paint::{self, Look};
 use crate::wrap::wrap;
 use protocol::display::{Form, display};
-use protocol::event::{InputAccepted, ItemCompleted, ItemType, ToolRequested};
+use protocol::event::{InputAccepted, ItemCompleted, ItemType, TodoItem, ToolRequested};
 use protocol::{By, CallId, Content, Envelope, Event, InputId, ItemId, plain_text};
 use ratatui::text::{Line, Span};
 use std::collections::HashMap;
@@ -34,6 +34,8 @@ pub(crate) struct Scribe {
     inputs: HashMap<InputId, InputAccepted>,
     calls: HashMap<CallId, ToolRequested>,
     pens: HashMap<ItemId, Pen>,
+    /// What the model means to do, as it was said last.
+    todo: Vec<TodoItem>,
     last: Option<Block>,
 }
 
@@ -48,6 +50,7 @@ impl Scribe {
             inputs: HashMap::new(),
             calls: HashMap::new(),
             pens: HashMap::new(),
+            todo: Vec::new(),
             last: None,
         }
     }
@@ -112,14 +115,25 @@ impl Scribe {
                 self.block(Block::Note, note::ended(&turn))
             }
             Event::NoticeAdded(notice) => self.block(Block::Note, vec![note::notice(&notice)]),
-            Event::SessionChanged(change) => self.block(Block::Note, note::changed(&change).into_iter().collect()),
+            Event::SessionChanged(change) => {
+                self.block(Block::Note, note::changed(&change, envelope.at).into_iter().collect())
+            }
             Event::SessionCreated(_)
             | Event::QueueResumed(_)
             | Event::TurnStarted(_)
             | Event::TurnInterruptRequested(_)
             | Event::ApprovalRequested(_)
-            | Event::ToolStarted(_)
-            | Event::TodoChanged(_) => Vec::new(),
+            | Event::ToolStarted(_) => Vec::new(),
+            Event::TodoChanged(todo) => {
+                self.todo = todo.items;
+                Vec::new()
+            }
+            Event::JobStopRequested(request) if self.is_own(&request.by) => Vec::new(),
+            Event::JobStopRequested(request) => {
+                let text = format!("job {} is to end, says {}", request.job, request.by);
+                let line = paint::line(display(&text, Form::Inline), paint::dim());
+                self.block(Block::Note, vec![line])
+            }
             Event::JobEnded(ended) => {
                 let text = format!("job {} {}", ended.job, protocol::wording::tool_outcome(ended.outcome));
                 self.block(
@@ -127,6 +141,20 @@ impl Scribe {
                     vec![paint::line(display(&text, Form::Inline), paint::dim())],
                 )
             }
+        }
+    }
+
+    /// What a transcript ends with: the list of what the model means to do, if there is one.
+    pub(crate) fn end(&mut self) -> Vec<Line<'static>> {
+        let lines = protocol::wording::todo_lines(&self.todo);
+        let lines = lines
+            .into_iter()
+            .map(|line| paint::line(format!("  {line}"), paint::dim()));
+        let lines: Vec<Line<'static>> = lines.collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            self.paragraph(Block::Tools, lines)
         }
     }
 

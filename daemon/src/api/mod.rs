@@ -9,6 +9,7 @@ mod daemon;
 mod drain;
 mod find;
 mod framing;
+mod job;
 mod keys;
 mod listener;
 mod model;

@@ -74,6 +74,9 @@ impl State {
                     self.calibration.learn(completed.manifest.tokens, usage.input);
                 }
                 self.usage += completed.usage.unwrap_or_default();
+                if let Some(cost) = completed.cost {
+                    *self.cost.get_or_insert(0.0) += cost;
+                }
                 self.with_turn(|turn| {
                     turn.stage = Stage::Acting;
                     turn.lives = 0;
@@ -155,6 +158,12 @@ impl State {
                 _ => {}
             },
             Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
+            Event::JobStopRequested(request) => {
+                let job = self.jobs.iter_mut().find(|job| job.id == request.job);
+                if let Some(job) = job {
+                    job.stopping = Some(at);
+                }
+            }
             Event::JobEnded(ended) => {
                 self.jobs.retain(|job| job.id != ended.job);
                 self.ended_jobs.push((ended.job.clone(), seq));
@@ -291,6 +300,7 @@ impl State {
                 id,
                 call: completed.call.clone(),
                 started_at: self.at,
+                stopping: None,
             });
         }
         for (path, hash) in &completed.files {

@@ -6,7 +6,7 @@ use crate::auth::Redactor;
 use crate::tool::{Place, Tool};
 use protocol::event::{Choice, SessionChanged};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, JobId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,6 +23,8 @@ pub(crate) enum Message {
     CancelInput(InputId, By, Reply<()>),
     ResumeQueue(By, Reply<()>),
     Interrupt(Option<TurnId>, By, Reply<Interrupted>),
+    /// A command in the background is to end.
+    KillJob(JobId, By, Reply<()>),
     /// The call that an approval is about, for somebody who wants to change it.
     Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),

@@ -28,6 +28,11 @@ pub(crate) enum Input {
         turn: Option<TurnId>,
         by: By,
     },
+    /// A command in the background is to end.
+    StopJob {
+        job: JobId,
+        by: By,
+    },
     Answer(Box<Answer>),
     Change(Box<protocol::event::SessionChanged>),
     /// A new environment for commands, only between turns.

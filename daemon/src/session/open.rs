@@ -54,7 +54,8 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
             Project::default()
         });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
-    let mut first = first_live(&state, &session, &details, parked);
+    let sandbox = deps.standing.sandbox();
+    let mut first = first_live(&state, &session, &details, parked, &sandbox);
     first.ring = Arc::new(ring.clone());
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
@@ -74,7 +75,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         place: None,
         project,
         tools: deps.standing.tools(),
-        sandbox: deps.standing.sandbox(),
+        sandbox,
         jobs,
         history: None,
         instructions: None,

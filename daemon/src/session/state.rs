@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the stored form: a state of another version is not read, the log is folded anew.
-pub(crate) const STATE_VERSION: u32 = 2;
+pub(crate) const STATE_VERSION: u32 = 3;
 
 /// Inputs that may wait. Beyond it a `send` answers `queue_full`.
 pub(crate) const MAX_WAITING: usize = 32;
@@ -48,6 +48,8 @@ pub(crate) struct State {
     /// Content hash of each file as the model last saw it.
     pub(crate) read_files: BTreeMap<String, String>,
     pub(crate) usage: Usage,
+    /// US dollars of all model calls whose price is known.
+    pub(crate) cost: Option<f64>,
     /// What the model means to do; bounded by its tool, 64 items of 200 characters.
     pub(crate) todo: Vec<TodoItem>,
     /// Commands in the background; bounded by their tool, `MAX_JOBS`.
@@ -78,6 +80,9 @@ pub(crate) struct Job {
     /// The call that started it.
     pub(crate) call: CallId,
     pub(crate) started_at: Time,
+    /// Since when it is to end.
+    #[serde(default)]
+    pub(crate) stopping: Option<Time>,
 }
 
 /// An input that waits.

@@ -350,6 +350,8 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<JobId>,
     }
+    /// Somebody asked a command in the background to end.
+    "job.stop_requested" => JobStopRequested { job: JobId, by: By, }
     /// A command in the background is over.
     "job.ended" => JobEnded {
         job: JobId,

@@ -3,6 +3,7 @@
 
 mod approval;
 mod daemon;
+mod job;
 mod model;
 mod session;
 mod tool;
@@ -12,6 +13,7 @@ mod watch;
 
 pub use approval::*;
 pub use daemon::*;
+pub use job::*;
 pub use model::*;
 pub use session::*;
 pub use tool::*;
@@ -123,6 +125,10 @@ methods! {
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
     /// Every tool, also those that models are not offered.
     Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
+    /// Commands in the background, the oldest first.
+    Watch "job.list" => JobList(JobListParams) -> Vec<JobInfo>;
+    /// Asks a job to end; what is left of it after 2 s is killed. `job.ended` says how it ended.
+    Act "job.kill" => JobKill(JobKillParams) -> Empty;
     /// The user's own rules, and those of a project.
     Watch "rule.list" => RuleList(RuleListParams) -> Vec<RuleView>;
     Act "rule.add" => RuleAdd(RuleAddParams) -> RuleView;

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{Output, Reader, Verbosity};
 use protocol::display::{Form, display};
-use protocol::event::{Action, ItemType, ToolCompleted, ToolRequested};
+use protocol::event::{Action, ItemType, TodoItem, ToolCompleted, ToolRequested};
 use protocol::frame::{Delta, OpenItem, OpenType, Stream};
 use protocol::{CallId, ItemId, wording};
 use std::collections::HashMap;
@@ -122,6 +122,13 @@ impl Shown {
         self.tell(&format!("  {outcome} in {seconds:.1} s: {first}"));
         if self.output.verbosity == Verbosity::Verbose {
             self.tell(&display(&call.output, Form::Block));
+        }
+    }
+
+    /// What the model means to do.
+    pub(super) fn todo(&mut self, items: &[TodoItem]) {
+        for line in wording::todo_lines(items) {
+            self.tell(&format!("  {line}"));
         }
     }
 

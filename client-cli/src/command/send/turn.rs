@@ -185,6 +185,7 @@ impl Watch {
                 self.asking.stop();
                 return Ok(Progress::Over);
             }
+            Event::TodoChanged(todo) if self.turn.is_some() => self.shown.todo(&todo.items),
             Event::NoticeAdded(notice) if self.notices.insert(notice.text.clone()) => {
                 self.shown.fresh_line();
                 self.output.tell(&format!("note: {}", self.output.inline(&notice.text)));

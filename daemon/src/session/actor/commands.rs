@@ -9,7 +9,7 @@ use crate::session::known::known;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, JobId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,6 +34,16 @@ impl Actor {
             }
             Message::Interrupt(turn, by, reply) => {
                 let answer = self.interrupt(turn, by).await;
+                Self::reply(reply, answer)
+            }
+            Message::KillJob(job, by, reply) => {
+                let answer = match self.state.jobs.iter().any(|known| known.id == job) {
+                    true => self
+                        .commit(Input::StopJob { job, by }, Patience::Command)
+                        .await
+                        .map(drop),
+                    false => Err(Refused::Busy(no_job(&job))),
+                };
                 Self::reply(reply, answer)
             }
             Message::Look(approval, reply) => {
@@ -311,6 +321,11 @@ impl Actor {
         self.unpark().await?;
         self.commit(input, Patience::Command).await
     }
+}
+
+fn no_job(job: &JobId) -> RpcError {
+    RpcError::new(ErrorKind::JobNotFound, format!("no job {job} runs in this session"))
+        .hint("agentctl ps shows what runs")
 }
 
 fn not_waiting(input_id: &InputId) -> RpcError {

@@ -342,7 +342,13 @@ impl Actor {
             head: self.state.seq,
             ring: Arc::new(self.ring.clone()),
             feeds,
-            snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
+            snapshot: Arc::new(snapshot(
+                &self.session,
+                &self.state,
+                &self.details,
+                self.parked,
+                &self.sandbox,
+            )),
         });
     }
 }
@@ -397,8 +403,14 @@ pub(crate) fn storage(error: &LogError) -> RpcError {
 }
 
 /// The live view's first value.
-pub(crate) fn first_live(state: &State, session: &SessionId, details: &Details, parked: Parked) -> Live {
-    let snapshot = Arc::new(snapshot(session, state, details, parked));
+pub(crate) fn first_live(
+    state: &State,
+    session: &SessionId,
+    details: &Details,
+    parked: Parked,
+    sandbox: &sandbox::Settings,
+) -> Live {
+    let snapshot = Arc::new(snapshot(session, state, details, parked, sandbox));
     Live {
         head: state.seq,
         ring: Arc::default(),

@@ -142,8 +142,11 @@ impl Actor {
             feed: shown,
             redactor: self.deps.redactor.clone(),
         };
-        self.runner
-            .start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
+        self.runner.start(
+            effect,
+            feed,
+            |stop| async move { End::Job(Box::new(run.run(stop).await)) },
+        );
     }
 
     /// Takes back the tools that the configuration does not offer any more.

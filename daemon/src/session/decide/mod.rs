@@ -80,6 +80,7 @@ impl Plan<'_> {
                     self.interrupt(TurnOutcome::Interrupted, by);
                 }
             }
+            Input::StopJob { job, by } => self.stop_job(job, by),
             Input::Answer(answer) => self.answer(*answer),
             Input::Change(changed) => self.change(*changed),
             Input::Refresh { environment, by } => self.refresh(environment, by),
