@@ -232,6 +232,7 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
             let params = DeleteParams {
                 session: session.to_string(),
                 force: false,
+                now: true,
             };
             client.call::<SessionDelete>(&params).await?;
         }

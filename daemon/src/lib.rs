@@ -112,6 +112,7 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
     let telling = tokio::spawn(notifier.run());
+    let retention = tokio::spawn(log::take_away(log.clone(), Time::now));
     let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
@@ -120,6 +121,7 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
     }
     resuming.abort();
     telling.abort();
+    retention.abort();
     registry.shutdown().await;
     stop.cancel();
     if let Ok(Err(error)) = serving.await {

@@ -57,9 +57,18 @@ fn run(detached: bool) -> Result<(), StartError> {
     }
     target::harden_daemon().map_err(own("cannot protect this process"))?;
     let claim = startup::claim()?;
-    let book = config::Book::open(&protocol::place::config_file()?, daemon::check)?;
+    let file = protocol::place::config_file()?;
+    // Who names a file of their own gets none made for them.
+    let template = match file == protocol::place::usual_config_file()? {
+        true => config::write_template(&file),
+        false => Ok(()),
+    };
+    let book = config::Book::open(&file, daemon::check)?;
     let redactor = daemon::auth::Redactor::default();
     let _logging = startup::start_logging(claim.state_dir(), redactor.clone())?;
+    if let Err(error) = template {
+        tracing::warn!("{error}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

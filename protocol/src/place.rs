@@ -64,9 +64,17 @@ pub fn state_dir() -> Result<PathBuf, PlaceError> {
 /// # Errors
 /// When no home is known or a variable is relative.
 pub fn config_file() -> Result<PathBuf, PlaceError> {
-    if let Some(file) = directory("AGENTD_CONFIG")? {
-        return Ok(file);
+    match directory("AGENTD_CONFIG")? {
+        Some(file) => Ok(file),
+        None => usual_config_file(),
     }
+}
+
+/// The config file of somebody who names none.
+///
+/// # Errors
+/// As [`config_file`].
+pub fn usual_config_file() -> Result<PathBuf, PlaceError> {
     let base = match directory("XDG_CONFIG_HOME")? {
         Some(base) => base,
         None => home()?.join(".config"),

@@ -1,24 +1,28 @@
-//! Real terminals: a tmux server of its own, watched through its control mode, which says when a screen has changed.
+//! Real terminals: each a tmux server of its own, watched through its control mode, which says when a screen has changed. One server
+//! for several terminals is what tmux 3.3a does not bear: it may die when a session is made while another one is watched.
 
 use crate::daemon::Home;
 use crate::soon;
 use anyhow::{Context, ensure};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A tmux server, ended when this is dropped.
+/// Opens terminals in a home.
 #[derive(Debug)]
 pub struct Terminals<'a> {
     home: &'a Home,
-    socket: PathBuf,
+    opened: AtomicU32,
 }
 
 /// One terminal.
 #[derive(Debug)]
 pub struct Terminal {
+    /// Where its server listens; the server ends when this is dropped.
+    socket: PathBuf,
     /// Its pane, by which tmux knows session and window too.
     pane: String,
     /// Says a line for whatever happens in it.
@@ -43,20 +47,17 @@ impl<'a> Terminals<'a> {
             "set -g status off",
         ];
         std::fs::write(home.path().join("tmux.conf"), settings.join("\n"))?;
-        let terminals = Self {
+        Ok(Some(Self {
             home,
-            socket: home.path().join("tmux"),
-        };
-        // It keeps the server alive whatever becomes of the others.
-        terminals.tmux(["new-session", "-d", "-s", "keep", "cat"]).await?;
-        Ok(Some(terminals))
+            opened: AtomicU32::new(0),
+        }))
     }
 
-    fn client(&self) -> Command {
+    fn client(&self, socket: &Path) -> Command {
         let mut client = self.home.command("tmux");
         client
             .arg("-S")
-            .arg(&self.socket)
+            .arg(socket)
             .arg("-u")
             .arg("-f")
             .arg(self.home.path().join("tmux.conf"));
@@ -64,8 +65,12 @@ impl<'a> Terminals<'a> {
         client
     }
 
-    async fn tmux<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> anyhow::Result<String> {
-        let output = soon("tmux answers", self.client().args(arguments).output()).await??;
+    async fn tmux<S: AsRef<OsStr>>(
+        &self,
+        socket: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> anyhow::Result<String> {
+        let output = soon("tmux answers", self.client(socket).args(arguments).output()).await??;
         ensure!(
             output.status.success(),
             "tmux: {}",
@@ -79,6 +84,8 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn open(&self, command: &str, columns: u16, rows: u16) -> anyhow::Result<Terminal> {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let socket = self.home.path().join(format!("tmux{number}"));
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let opened = [
             "new-session",
@@ -92,8 +99,8 @@ impl<'a> Terminals<'a> {
             "#{pane_id}",
             command,
         ];
-        let pane = self.tmux(opened).await?.trim().to_owned();
-        let mut control = self.client();
+        let pane = self.tmux(&socket, opened).await?.trim().to_owned();
+        let mut control = self.client(&socket);
         control
             .args(["-C", "attach", "-f", "ignore-size", "-t", &pane])
             .stdin(Stdio::piped());
@@ -101,6 +108,7 @@ impl<'a> Terminals<'a> {
         let input = control.stdin.take().context("the control client's input")?;
         let changes = BufReader::new(control.stdout.take().context("the control client's output")?).lines();
         Ok(Terminal {
+            socket,
             pane,
             changes,
             _control: (control, input),
@@ -115,7 +123,7 @@ impl<'a> Terminals<'a> {
         let arguments = ["send-keys", "-t", &terminal.pane]
             .into_iter()
             .chain(keys.iter().copied());
-        self.tmux(arguments).await.map(drop)
+        self.tmux(&terminal.socket, arguments).await.map(drop)
     }
 
     /// Types text as it stands.
@@ -123,7 +131,7 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn write(&self, terminal: &Terminal, text: &str) -> anyhow::Result<()> {
-        self.tmux(["send-keys", "-t", &terminal.pane, "-l", text])
+        self.tmux(&terminal.socket, ["send-keys", "-t", &terminal.pane, "-l", text])
             .await
             .map(drop)
     }
@@ -133,7 +141,11 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn capture(&self, terminal: &Terminal) -> anyhow::Result<String> {
-        self.tmux(["capture-pane", "-p", "-S", "-", "-t", &terminal.pane]).await
+        self.tmux(
+            &terminal.socket,
+            ["capture-pane", "-p", "-S", "-", "-t", &terminal.pane],
+        )
+        .await
     }
 
     /// The screen alone.
@@ -141,7 +153,8 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn screen(&self, terminal: &Terminal) -> anyhow::Result<String> {
-        self.tmux(["capture-pane", "-p", "-t", &terminal.pane]).await
+        self.tmux(&terminal.socket, ["capture-pane", "-p", "-t", &terminal.pane])
+            .await
     }
 
     /// Gives the terminal another size.
@@ -150,9 +163,12 @@ impl<'a> Terminals<'a> {
     /// When tmux refuses.
     pub async fn resize(&self, terminal: &Terminal, columns: u16, rows: u16) -> anyhow::Result<()> {
         let (columns, rows) = (columns.to_string(), rows.to_string());
-        self.tmux(["resize-window", "-t", &terminal.pane, "-x", &columns, "-y", &rows])
-            .await
-            .map(drop)
+        self.tmux(
+            &terminal.socket,
+            ["resize-window", "-t", &terminal.pane, "-x", &columns, "-y", &rows],
+        )
+        .await
+        .map(drop)
     }
 
     /// Closes the terminal as a click on its cross does.
@@ -160,7 +176,7 @@ impl<'a> Terminals<'a> {
     /// # Errors
     /// When tmux refuses.
     pub async fn close(&self, terminal: &Terminal) -> anyhow::Result<()> {
-        self.tmux(["kill-session", "-t", &terminal.pane]).await.map(drop)
+        self.tmux(&terminal.socket, ["kill-server"]).await.map(drop)
     }
 
     /// Waits until scrollback and screen together are as `wanted` says, and gives them.
@@ -191,7 +207,7 @@ impl<'a> Terminals<'a> {
     }
 }
 
-impl Drop for Terminals<'_> {
+impl Drop for Terminal {
     fn drop(&mut self) {
         let mut end = std::process::Command::new("tmux");
         let _ = end

@@ -11,6 +11,9 @@ pub(crate) struct Arguments {
     /// Interrupt a turn that runs, rather than refuse
     #[arg(short, long)]
     force: bool,
+    /// Take the history away at once; else it is gone after 7 days
+    #[arg(long)]
+    now: bool,
     /// Sessions by id, piece of an id, or name
     #[arg(required = true, value_name = "SESSION")]
     sessions: Vec<String>,
@@ -23,6 +26,7 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         let params = DeleteParams {
             session: session.0.clone(),
             force: arguments.force,
+            now: arguments.now,
         };
         client.call::<SessionDelete>(&params).await?;
         invocation

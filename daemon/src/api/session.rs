@@ -348,6 +348,10 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
         .await
         .map_err(|error| storage(&error))?;
     api.registry.close(&session).await;
+    if params.now {
+        let purged = api.registry.deps().log.purge(row.key).await;
+        purged.map_err(|error| storage(&error))?;
+    }
     Ok(Empty {})
 }
 

@@ -33,7 +33,7 @@ pub use error::ConfigError;
 pub use load::{load, parse};
 pub use project::{Project, Projects};
 pub use rules::{RuleBook, RuleSet};
-pub use template::{Template, write_template};
+pub use template::write_template;
 
 /// Everything the user's file says, with defaults for what it does not.
 #[derive(Debug, Clone)]

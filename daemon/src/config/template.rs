@@ -19,22 +19,13 @@ pub(super) fn uncommented() -> String {
     TEMPLATE.lines().map(uncomment).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a template was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Template {
-    /// There was no file; now there is one.
-    Written,
-    /// A file is there and stays as it is.
-    Kept,
-}
-
 /// Writes the template to `path` if nothing is there, for the owner alone.
 ///
 /// # Errors
 /// The directory or the file cannot be made. A daemon can start without.
-pub fn write_template(path: &Path) -> Result<Template, ConfigError> {
+pub fn write_template(path: &Path) -> Result<(), ConfigError> {
     write(path).or_else(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Ok(Template::Kept),
+        ErrorKind::AlreadyExists => Ok(()),
         _ => Err(ConfigError::Unwritable {
             path: path.to_path_buf(),
             reason: error.to_string(),
@@ -42,13 +33,12 @@ pub fn write_template(path: &Path) -> Result<Template, ConfigError> {
     })
 }
 
-fn write(path: &Path) -> std::io::Result<Template> {
+fn write(path: &Path) -> std::io::Result<()> {
     if let Some(dir) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(TEMPLATE.as_bytes())?;
-    Ok(Template::Written)
+    file.write_all(TEMPLATE.as_bytes())
 }
 
 #[cfg(test)]
@@ -89,11 +79,11 @@ mod tests {
     fn a_file_that_is_there_stays() -> anyhow::Result<()> {
         let dir = tempfile::tempdir()?;
         let path = dir.path().join("agentd/config.toml");
-        assert_eq!(write_template(&path)?, Template::Written);
+        write_template(&path)?;
         assert_eq!(std::fs::metadata(&path)?.permissions().mode() & 0o7777, 0o600);
         load(&path)?;
         std::fs::write(&path, "# mine")?;
-        assert_eq!(write_template(&path)?, Template::Kept);
+        write_template(&path)?;
         assert_eq!(std::fs::read_to_string(&path)?, "# mine");
         Ok(())
     }

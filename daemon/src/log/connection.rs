@@ -112,6 +112,8 @@ fn set_up(connection: &Connection, cache_kib: i64) -> Result<(), LogError> {
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // What is deleted in a page is overwritten; whole pages that become free are given back to the file system by a purge.
+    connection.pragma_update_and_check(None, "secure_delete", "FAST", |_| Ok(()))?;
     // Negative: KiB instead of pages.
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     Ok(())

@@ -52,6 +52,16 @@ pub(super) fn mark(connection: &Connection, session: SessionKey, deletion: Delet
     }
 }
 
+/// See [`super::EventLog::deleted_before`].
+pub(super) fn deleted_before(connection: &Connection, at_ms: i64) -> Result<Vec<SessionKey>, LogError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT n FROM sessions WHERE deleted_at < ?1 ORDER BY deleted_at
+         LIMIT max(1, (SELECT count(*) FROM sessions) / 10)",
+    )?;
+    let keys = statement.query_map([at_ms], |row| row.get(0).map(SessionKey))?;
+    Ok(keys.collect::<Result<_, _>>()?)
+}
+
 /// Takes away a slice of a session and its descendants. They must be hidden first.
 pub(super) fn purge_slice(connection: &Connection, session: SessionKey) -> Result<Purged, LogError> {
     let sql = format!(

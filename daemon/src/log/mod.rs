@@ -18,6 +18,7 @@ mod files;
 mod queue;
 mod read;
 mod readers;
+mod retention;
 mod rows;
 mod schema;
 mod sessions;
@@ -37,6 +38,7 @@ pub use blobs::{BLOB_BYTES, BlobHash};
 pub use delete::Deletion;
 pub use error::{LogError, StorageFault};
 pub use read::{PAGE_BYTES, PAGE_ROWS};
+pub(crate) use retention::take_away;
 pub use rows::{Append, Appended, Columns, Lifetime, NewRow, NewSession, Row, SavedState, SessionKey};
 pub use sessions::{Resolved, SESSION_PAGE, SHORTEST_PART, SessionFilter, SessionRow};
 pub use spent::{SPENT_GROUPS, Spent, SpentBy};
@@ -329,6 +331,16 @@ impl EventLog {
         let slice = move |connection: &Connection| delete::purge_slice(connection, session);
         while self.queue.write(WRITE_OVERHEAD_BYTES, WhenFull::Wait, slice).await? == Purged::Partly {}
         Ok(())
+    }
+
+    /// Sessions that were deleted before `at_ms`, the earliest first; at most a tenth of all there are, and at least one.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn deleted_before(&self, at_ms: i64) -> Result<Vec<SessionKey>, LogError> {
+        self.readers
+            .read(move |connection| delete::deleted_before(connection, at_ms))
+            .await
     }
 
     /// Stores a blob for a session, once for all sessions that have the same bytes.

@@ -143,6 +143,9 @@ pub struct DeleteParams {
     /// Interrupts an open turn instead of refusing.
     #[serde(default)]
     pub force: bool,
+    /// Takes its history away at once, rather than after 7 days.
+    #[serde(default)]
+    pub now: bool,
 }
 
 /// An input.

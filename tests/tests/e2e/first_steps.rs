@@ -1,6 +1,7 @@
 //! What a newcomer does first, in a bare environment: no terminal, no config, no XDG directories.
 
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use tests::daemon::{Home, TestDaemon};
 use tests::model_server::{ModelServer, Reply, Script, Wire};
 
@@ -49,6 +50,25 @@ async fn a_demo_result_says_so_and_that_it_cannot_reason() -> anyhow::Result<()>
             .is_some_and(|text| text.contains("cannot reason")),
         "{result}"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_first_start_leaves_a_config_to_fill_in_and_keeps_one_that_is_there() -> anyhow::Result<()> {
+    let daemon = with_autostart().await?;
+    let file = daemon.home.config_file();
+    let template = std::fs::read_to_string(&file)?;
+    for profile in ["[models.sonnet]", "[models.gpt]", "[models.local]"] {
+        assert!(
+            template.contains(&format!("#{profile}")),
+            "{profile} is not in {template}"
+        );
+    }
+    assert_eq!(std::fs::metadata(&file)?.permissions().mode() & 0o777, 0o600);
+    daemon.ctl(&["daemon", "stop"]).await?.ok()?;
+    std::fs::write(&file, "# mine\n")?;
+    daemon.ctl(&["ls"]).await?.ok()?;
+    assert_eq!(std::fs::read_to_string(&file)?, "# mine\n");
     Ok(())
 }
 

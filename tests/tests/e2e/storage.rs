@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
-use tests::daemon::TestDaemon;
+use tests::daemon::{Home, TestDaemon};
 use tests::model_server::{ModelServer, Reply, Script, Wire};
 use tests::socket::is;
 
@@ -106,5 +106,22 @@ async fn a_commit_that_fails_in_mid_turn_ends_in_one_whole_turn() -> anyhow::Res
     let end = daemon.turn_end(&session, 1).await?;
     assert_eq!(end["data"]["outcome"], "completed", "{end}");
     assert_eq!(std::fs::read_to_string(daemon.home.project().join("ran"))?, "once\n");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_deleted_for_good_leaves_nothing_on_the_disk() -> anyhow::Result<()> {
+    let daemon = Home::new()?.start().await?;
+    let secret = "a word nobody else says: xylophonist";
+    daemon.ctl(&["send", secret]).await?.ok()?;
+    daemon.ctl(&["rm", "--now", "last"]).await?.ok()?;
+    daemon.ctl(&["daemon", "stop"]).await?.ok()?;
+    for file in ["agentd.db", "agentd.db-wal"] {
+        let bytes = std::fs::read(daemon.home.state_dir().join(file)).unwrap_or_default();
+        assert!(
+            !bytes.windows(11).any(|window| window == b"xylophonist"),
+            "{file} still has it"
+        );
+    }
     Ok(())
 }

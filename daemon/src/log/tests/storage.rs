@@ -1,5 +1,6 @@
 //! Full disks, large logs, blobs, deletion.
 
+use protocol::Time;
 use rusqlite::Connection;
 
 use super::*;
@@ -185,5 +186,35 @@ async fn only_a_deleted_session_is_purged_and_then_wholly() -> anyhow::Result<()
     assert_eq!(scene.log.head_pos(), last);
     // Done again after a crash it changes nothing.
     scene.log.purge(one).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deleted_session_is_taken_away_after_a_week_and_no_sooner() -> anyhow::Result<()> {
+    let scene = Scene::open()?;
+    let (gone, _kept) = (scene.session("gone").await?, scene.session("kept").await?);
+    let deleted_at = 1_000;
+    scene.log.delete(gone, Deletion::Hide { at_ms: deleted_at }).await?;
+    retention::once(&scene.log, Time(deleted_at + retention::GRACE_MS)).await?;
+    assert!(scene.log.session("gone").await?.is_some());
+    retention::once(&scene.log, Time(deleted_at + retention::GRACE_MS + 1)).await?;
+    assert!(scene.log.session("gone").await?.is_none());
+    assert!(scene.log.session("kept").await?.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_takes_little_at_once() -> anyhow::Result<()> {
+    let scene = Scene::open()?;
+    for name in 0..20 {
+        let session = scene.session(&format!("s{name}")).await?;
+        scene.log.delete(session, Deletion::Hide { at_ms: name }).await?;
+    }
+    retention::once(&scene.log, Time(i64::MAX)).await?;
+    let filter = SessionFilter {
+        deleted: true,
+        ..SessionFilter::default()
+    };
+    assert_eq!(scene.log.sessions(filter).await?.len(), 18);
     Ok(())
 }

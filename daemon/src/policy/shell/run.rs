@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::arg::{Arg, Certainty, Stream};
 use super::part::{Part, Standing, base_name};
 use super::rough::is_name;
-use super::scope::Scope;
+use super::scope::{Scope, may_be_set};
 use super::walk::Walker;
 use super::wrappers::{self, Inner};
 use super::{destructive, output, readonly};
@@ -124,7 +124,10 @@ impl Walker<'_> {
                 if let Some(at) = rest.iter().position(|arg| arg.text == "--") {
                     scope.params = rest.get(at + 1..).unwrap_or_default().to_vec();
                 }
-                asks("`set` changes how commands run.")
+                match rest.iter().all(stops_early) && !rest.is_empty() {
+                    true => Standing::Harmless,
+                    false => asks("`set` changes how commands run."),
+                }
             }
             "shift" => {
                 scope.params.drain(..1.min(scope.params.len()));
@@ -140,8 +143,12 @@ impl Walker<'_> {
                 rest.iter().for_each(|arg| drop(scope.vars.remove(&arg.text)));
                 asks("`unset` changes the environment.")
             }
+            "read" if rest.iter().all(reads_plainly) => {
+                read_into(rest, Certainty::Output, scope);
+                Standing::Harmless
+            }
             "read" | "mapfile" | "readarray" => {
-                read_into(rest, scope);
+                read_into(rest, Certainty::Unknown, scope);
                 asks("`read` sets variables to what is not known beforehand.")
             }
             "alias" => {
@@ -195,11 +202,25 @@ fn assignment(arg: &Arg) -> Option<(String, Arg)> {
     })
 }
 
-/// `read` takes the first line of its input if that is known.
-fn read_into(rest: &[Arg], scope: &mut Scope) {
+/// A word of `set` that only makes the shell stop where a command fails or a variable is missing.
+fn stops_early(arg: &Arg) -> bool {
+    arg.is_sure()
+        && matches!(
+            arg.text.as_str(),
+            "-e" | "-u" | "-eu" | "-ue" | "-o" | "-eo" | "-euo" | "-ueo" | "errexit" | "nounset" | "pipefail"
+        )
+}
+
+/// A word of `read` that is a variable of the line's own, or takes lines as they stand.
+fn reads_plainly(arg: &Arg) -> bool {
+    arg.is_sure() && !arg.glob && (arg.text == "-r" || (is_name(&arg.text) && may_be_set(&arg.text)))
+}
+
+/// `read` takes the first line of its input if that is known. What comes out of the commands before it was judged with them.
+fn read_into(rest: &[Arg], certainty: Certainty, scope: &mut Scope) {
     let line = scope.stdin.as_ref().and_then(|stream| stream.items.first().cloned());
     let value = Arg {
-        certainty: Certainty::Unknown,
+        certainty,
         ..line.unwrap_or_else(Arg::unknown)
     };
     for arg in rest.iter().filter(|arg| is_name(&arg.text)) {

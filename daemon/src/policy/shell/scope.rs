@@ -109,10 +109,13 @@ pub(super) const HARMLESS_VARIABLES: &[&str] = &[
 /// Variables that may be set in front of a command, or alone, without changing what the command runs.
 const HARMLESS_ASSIGNMENTS: &[&str] = &["LANG", "LANGUAGE", "TZ", "NO_COLOR", "COLUMNS"];
 
-/// Short names in capitals that scripts use for themselves and no program reads from its environment.
+/// Names in capitals that scripts use for themselves and no program of the built-in list reads from its environment.
 const PLAIN_NAMES: &[&str] = &[
-    "F", "FILE", "FILES", "DIR", "DIRS", "N", "X", "Y", "I", "D", "NAME", "NAMES", "SRC", "PATTERN", "COUNT", "OUT",
-    "ROOT",
+    "A", "B", "C", "D", "E", "F", "G", "I", "K", "L", "M", "N", "P", "R", "S", "T", "U", "V", "W", "X", "Y", "Z",
+    "BAR", "BASE", "BRANCH", "COMMIT", "COUNT", "DIR", "DIRS", "END", "EXT", "FILE", "FILES", "FOO", "FROM", "HASH",
+    "INPUT", "LINE", "LOG", "MSG", "NAME", "NAMES", "NUM", "OUT", "OUTPUT", "PATTERN", "PKG", "PREFIX", "REF", "REPO",
+    "RESULT", "ROOT", "SHA", "SIZE", "SRC", "START", "SUFFIX", "TAG", "TARGET", "TEXT", "TOTAL", "VALUE", "VERSION",
+    "WORD",
 ];
 
 /// Whether `NAME=… command` is harmless.
