@@ -3,7 +3,7 @@
 
 use crate::api::SettingsDesk;
 use crate::config::{self, Book, Config, ConfigError};
-use crate::session::{Resume, Standing, Tuning};
+use crate::session::{CostLimits, Resume, Standing, Tuning};
 use crate::target::{self, sandbox};
 use crate::tool::{self, Tool};
 use protocol::Settings;
@@ -101,6 +101,14 @@ impl Standing for Current {
                 config::Resume::Off => Resume::Off,
             },
             ..Tuning::default()
+        }
+    }
+
+    fn cost_limits(&self) -> CostLimits {
+        let limits = self.book.now().limits;
+        CostLimits {
+            per_session: limits.cost_per_session_usd,
+            per_day: limits.cost_per_day_usd,
         }
     }
 

@@ -83,6 +83,7 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
         rules: Arc::new(config::RuleBook::open(book.path())?),
         guard: guard.clone(),
         redactor,
+        spending: session::Spending::read(&log, Time::now()).await?,
         answerers: Arc::clone(&answerers),
         hidden: hidden.into_iter().flatten().collect(),
         wall: Time::now,

@@ -216,7 +216,7 @@ pub fn sandbox(view: &SandboxView) -> String {
 
 fn headline(view: &ApprovalView) -> String {
     let Some(tool) = &view.tool else {
-        return "The turn has used all its steps. May it go on?".to_owned();
+        return "May the turn go on?".to_owned();
     };
     let action = &view.action;
     let size = action
@@ -387,10 +387,7 @@ mod tests {
         view.call = None;
         view.rule = None;
         view.reason = "50 steps".to_owned();
-        assert_eq!(
-            approval_lines(&view),
-            ["The turn has used all its steps. May it go on?", "why: 50 steps"]
-        );
+        assert_eq!(approval_lines(&view), ["May the turn go on?", "why: 50 steps"]);
         assert_eq!(key_line(&view, Editing::Elsewhere), "y go on · n no");
     }
 

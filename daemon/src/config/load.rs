@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use toml::Spanned;
 use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
-use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
+use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
     Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine,
     SessionDefaults, ToolSettings, When, shown, wording,
@@ -69,6 +69,9 @@ struct WrittenLimits {
     retries: Option<u32>,
     park_after: Option<Span>,
     passivate_after: Option<Span>,
+    cost_per_session_usd: Option<Dollars>,
+    cost_per_day_usd: Option<Dollars>,
+    calls_per_provider: Option<NonZeroUsize>,
 }
 
 #[derive(Deserialize, Default)]
@@ -314,6 +317,9 @@ fn limits(written: &WrittenLimits) -> GlobalLimits {
         retries: written.retries.unwrap_or(defaults.retries),
         park_after: or(written.park_after, defaults.park_after),
         passivate_after: or(written.passivate_after, defaults.passivate_after),
+        cost_per_session_usd: written.cost_per_session_usd.map(|Dollars(limit)| limit),
+        cost_per_day_usd: written.cost_per_day_usd.map(|Dollars(limit)| limit),
+        calls_per_provider: written.calls_per_provider.unwrap_or(defaults.calls_per_provider),
     }
 }
 

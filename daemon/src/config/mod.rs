@@ -19,6 +19,7 @@ mod values;
 mod wording;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ pub struct DaemonSettings {
 }
 
 /// `[limits]`: bounds over all sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GlobalLimits {
     /// How often a model call is tried again after a transient failure; 0 switches it off.
     pub retries: u32,
@@ -137,7 +138,16 @@ pub struct GlobalLimits {
     pub park_after: Duration,
     /// Idle time after which a session leaves memory.
     pub passivate_after: Duration,
+    /// US dollars that the model calls of one session may cost before a person is asked whether to go on; `None`: any.
+    pub cost_per_session_usd: Option<f64>,
+    /// The same for all sessions in a day, UTC.
+    pub cost_per_day_usd: Option<f64>,
+    /// Model calls that one provider is asked to answer at once.
+    pub calls_per_provider: NonZeroUsize,
 }
+
+/// Enough that sessions side by side do not wait for each other, and less than any provider takes for an attack.
+const CALLS_PER_PROVIDER: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
 
 /// `[notify]`: how people who do not look are told of approvals that wait and of long turns that end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,6 +253,9 @@ impl Default for GlobalLimits {
             retries: 4,
             park_after: Duration::from_secs(15 * 60),
             passivate_after: Duration::from_secs(5 * 60),
+            cost_per_session_usd: None,
+            cost_per_day_usd: None,
+            calls_per_provider: CALLS_PER_PROVIDER,
         }
     }
 }

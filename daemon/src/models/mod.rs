@@ -5,6 +5,7 @@ mod listed;
 mod listeners;
 mod neighbours;
 mod room;
+mod slots;
 
 use crate::api::{AskServers, KeyDesk};
 use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
@@ -19,6 +20,7 @@ use neighbours::Neighbours;
 use protocol::Usage;
 use protocol::method::ModelListAnswer;
 use secrecy::SecretString;
+use slots::Slots;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +31,7 @@ pub(crate) struct ConfiguredModels {
     current: Mutex<Arc<Current>>,
     http: Http,
     back_offs: BackOffs,
+    slots: Slots,
     neighbours: Neighbours,
 }
 
@@ -48,6 +51,7 @@ impl ConfiguredModels {
             current: Mutex::new(Arc::new(Current { config, keys })),
             http: Http::default(),
             back_offs: BackOffs::default(),
+            slots: Slots::default(),
             neighbours: Neighbours::default(),
         }
     }
@@ -99,7 +103,10 @@ impl Models for ConfiguredModels {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let current = self.current();
         let key = current.keys.key(&profile).await.map_err(|error| refused(&error))?;
-        let provider = self.back_offs.around(connect(&profile, key, &self.http)?);
+        let limit = current.config.limits.calls_per_provider;
+        let counted = self.slots.around(connect(&profile, key, &self.http)?, limit);
+        // Who waits out a pause takes nobody's place.
+        let provider = self.back_offs.around(counted);
         let known = room::known(&current.config.catalog, &profile);
         let prices = known.prices;
         Ok(Chosen {

@@ -2,6 +2,7 @@
 
 use super::effect::model::Models;
 use super::live::Presence;
+use super::spending::Spending;
 use crate::auth::Redactor;
 use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
@@ -26,6 +27,8 @@ pub(crate) struct Deps {
     pub(crate) guard: GuardPlan,
     /// Knows the keys no output may hold.
     pub(crate) redactor: Redactor,
+    /// What all sessions have spent today.
+    pub(crate) spending: Spending,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
     /// Directories no tool may touch.
@@ -48,8 +51,18 @@ pub(crate) trait Standing: Send + Sync {
 
     fn tuning(&self) -> Tuning;
 
+    /// What the model calls of one session, and of all in a day, may cost in US dollars before somebody is asked.
+    fn cost_limits(&self) -> CostLimits;
+
     /// What is wrong with the configuration's file as it is now, for people; then what it said before holds.
     fn fault(&self) -> Option<String>;
+}
+
+/// Limits in US dollars; none: nobody is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CostLimits {
+    pub(crate) per_session: Option<f64>,
+    pub(crate) per_day: Option<f64>,
 }
 
 /// Times and bounds that tests set otherwise.

@@ -1,6 +1,7 @@
 //! The fold: how each event changes the state. Total, for any order of events a log can hold; an event that does not fit changes
 //! nothing, since a log is a fact and not a request.
 
+use super::decide::budget::{COST_DAY, COST_SESSION};
 use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW, INSTRUCTIONS};
 use super::state::{
     Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms,
@@ -8,8 +9,8 @@ use super::state::{
 };
 use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
-    Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested,
-    TurnOutcome, TurnStarted,
+    Decision, Denied, Disposition, Event, GoOnLimit, InputAccepted, Resolution, SessionChanged, ToolCompleted,
+    ToolRequested, TurnOutcome, TurnStarted,
 };
 use protocol::{CallId, InputId, Mode, Seq, Time};
 
@@ -103,7 +104,14 @@ impl State {
                     seq,
                 };
                 match &request.call {
-                    None => turn.go_on = Some(pending),
+                    None => {
+                        turn.go_on = Some(pending);
+                        turn.asks = request.limit;
+                        if turn.step == 0 {
+                            // Nothing runs: it waits for a person before its first model call.
+                            turn.stage = Stage::Acting;
+                        }
+                    }
                     Some(id) => {
                         if let Some(call) = turn.call_mut(id) {
                             call.firm = request.firm;
@@ -127,7 +135,9 @@ impl State {
                 self.with_turn(|turn| match &resolved.call {
                     None => {
                         turn.go_on = None;
-                        if allows {
+                        if allows && turn.asks == Some(GoOnLimit::Cost) {
+                            turn.cost_allowed = true;
+                        } else if allows {
                             turn.step_limit = turn.step_limit.saturating_add(more_steps);
                         }
                     }
@@ -152,6 +162,8 @@ impl State {
                 "model_choice" => self.announced = Some(notice.text.clone()),
                 "config" => self.config_fault = Some(notice.text.clone()),
                 "project_config" => self.project_notice = Some(notice.text.clone()),
+                COST_SESSION => self.session_cost_noticed = Some(notice.text.clone()),
+                COST_DAY => self.day_cost_noticed = Some(notice.text.clone()),
                 INSTRUCTIONS => self.remarked = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
                 CONTEXT_BUDGET => self.context_noticed = true,
@@ -273,6 +285,8 @@ impl State {
             calls: Vec::new(),
             go_on: None,
             step_limit: self.settings.limits.max_steps,
+            asks: None,
+            cost_allowed: false,
             failures: 0,
             failing_since: None,
             lives: 0,

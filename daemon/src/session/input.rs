@@ -1,6 +1,7 @@
 //! Everything that can wake a session: what clients ask, how effects end, what time brings. One closed enum; whatever a decision
 //! needs beside the state stands in the input or in its context.
 
+use super::decide::budget::Budget;
 use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
@@ -227,6 +228,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
+    /// What model calls may cost.
+    pub(crate) budget: Budget,
     /// What is wrong with the configuration's file as it is now.
     pub(crate) config_fault: Option<String>,
     /// What is to be said about the model that would be chosen now, if no person named it.

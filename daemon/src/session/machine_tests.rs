@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use super::decide::budget::Budget;
 use super::decide::decide;
 use super::input::{
     Answer, Context, Edited, Failed, Input, Inspected, Item, JobEnd, Piece, Reach, Replied, RequestedCall, Retry, Room,
@@ -143,6 +144,10 @@ impl World {
             builtin_allow: true,
             project_notice: None,
             config_fault: None,
+            budget: Budget {
+                per_session: Some(1.0),
+                ..Budget::default()
+            },
             shown,
             announce: Some(self.announce.to_owned()),
         };
@@ -276,7 +281,7 @@ impl World {
             stop,
             model,
             usage: None,
-            cost: None,
+            cost: Some(0.1),
             manifest,
             room,
             remark: None,

@@ -25,15 +25,17 @@ mod machine_tests;
 mod open;
 mod reconcile;
 mod registry;
+mod spending;
 mod state;
 mod wanted;
 
 pub(crate) use actor::storage;
 pub(crate) use commit::{BACKGROUND, envelope};
-pub(crate) use deps::{Deps, Resume, Standing, Tuning};
+pub(crate) use deps::{CostLimits, Deps, Resume, Standing, Tuning};
 pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
 pub(crate) use input::{Edited, Send, grant_of};
 pub(crate) use inspect::{inspect_command, inspect_edit};
 pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use registry::{Registry, draining, not_found};
+pub(crate) use spending::Spending;
 pub(crate) use state::MAX_WAITING;

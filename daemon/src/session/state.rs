@@ -2,7 +2,7 @@
 //! deciding needs. `fold` is the only way to change it.
 
 use crate::policy::Grant;
-use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
+use protocol::event::{Denied, GoOnLimit, InputOutcome, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
 use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,9 @@ pub(crate) struct State {
     pub(crate) config_fault: Option<String>,
     /// The last notice about the project's instructions.
     pub(crate) remarked: Option<String>,
+    /// The last notices about what model calls cost.
+    pub(crate) session_cost_noticed: Option<String>,
+    pub(crate) day_cost_noticed: Option<String>,
     /// The last notice about a context window nobody knows.
     pub(crate) doubted: Option<String>,
     /// A person was told that the context nears its budget.
@@ -136,6 +139,12 @@ pub(crate) struct Turn {
     pub(crate) go_on: Option<Pending>,
     /// Steps it may take before it is asked (again).
     pub(crate) step_limit: u32,
+    /// What it reached when it was asked last.
+    #[serde(default)]
+    pub(crate) asks: Option<GoOnLimit>,
+    /// A person said that it may go on whatever it costs.
+    #[serde(default)]
+    pub(crate) cost_allowed: bool,
     /// Failures of this step's model call.
     pub(crate) failures: u32,
     /// Moment of this step's first failure.

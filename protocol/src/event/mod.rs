@@ -290,6 +290,9 @@ events! {
         action: Action,
         reason: String,
         choices: Vec<Choice>,
+        /// Without a call: what the turn has reached; absent: its steps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<GoOnLimit>,
         /// What an answer for the session would cover, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,

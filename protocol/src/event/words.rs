@@ -193,6 +193,16 @@ pub struct Action {
     pub url: Option<String>,
 }
 
+/// What a turn has reached, so that a person is asked whether it may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GoOnLimit {
+    /// The steps it may take.
+    Steps,
+    /// What model calls may cost.
+    Cost,
+}
+
 /// What may be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

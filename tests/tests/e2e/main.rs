@@ -5,6 +5,7 @@ mod approvals;
 mod attach;
 mod bad_input;
 mod catalog;
+mod cost;
 mod crash;
 mod first_steps;
 mod inputs;

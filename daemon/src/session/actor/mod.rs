@@ -6,8 +6,9 @@ mod work;
 
 use super::clock::SessionClock;
 use super::commit::{append, envelopes};
+use super::decide::budget::Budget;
 use super::decide::{Draft, decide};
-use super::deps::Deps;
+use super::deps::{CostLimits, Deps};
 use super::details::{Details, Parked, snapshot};
 use super::effect::model::ModelEnd;
 use super::handle::Message;
@@ -264,6 +265,9 @@ impl Actor {
         for draft in &drafts {
             self.details.note(at, &draft.event);
             note_end(&self.jobs, &draft.event);
+            if let Event::StepCompleted(step) = &draft.event {
+                self.deps.spending.note(at, step.cost.unwrap_or(0.0));
+            }
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
@@ -287,9 +291,19 @@ impl Actor {
             shown: self.shown(),
             project_notice: self.project.notice(),
             config_fault: self.deps.standing.fault(),
+            budget: self.budget(at),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
+    }
+
+    fn budget(&self, at: Time) -> Budget {
+        let CostLimits { per_session, per_day } = self.deps.standing.cost_limits();
+        Budget {
+            per_session,
+            per_day,
+            today: self.deps.spending.on_day(at),
+        }
     }
 
     /// The rules that hold for the session's project.

@@ -6,8 +6,8 @@ use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
 use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
-    ToolRequested, TurnOutcome, TurnResumed, Verdict,
+    Action, ApprovalRequested, Decision, GoOnLimit, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed,
+    ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
 use protocol::{ApprovalId, By, CallId, ItemId};
 
@@ -95,6 +95,7 @@ impl Plan<'_> {
             self.emit(request);
         }
         self.note_room(&room, usage);
+        self.note_cost(cost);
         self.note_instructions(remark);
         self.advance();
     }
@@ -195,17 +196,18 @@ impl Plan<'_> {
         request
     }
 
-    /// Asks whether the turn may go on beyond its steps.
-    pub(super) fn ask_to_go_on(&mut self) {
+    /// Asks whether the turn may go on beyond a limit.
+    pub(super) fn ask_to_go_on(&mut self, limit: GoOnLimit, reason: String) {
         let Some(turn) = &self.state.turn else { return };
         let request = ApprovalRequested {
             approval: ApprovalId((self.context.new_id)()),
             call: None,
             turn: turn.id.clone(),
             digest: format!("go-on-{}-{}", turn.id, turn.step),
+            limit: Some(limit),
             tool: None,
             action: Action::default(),
-            reason: format!("the turn has taken {} steps; go on?", turn.step),
+            reason,
             choices: choices(false),
             rule: None,
             firm: true,

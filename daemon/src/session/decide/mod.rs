@@ -5,6 +5,7 @@
 
 mod acting;
 mod asking;
+pub(super) mod budget;
 mod calling;
 mod jobs;
 pub(super) mod room;
@@ -282,7 +283,9 @@ impl Plan<'_> {
             by: terms.by,
         });
         self.deliver(input_id, &turn);
-        self.start_step(1, 1);
+        if !self.asks_about_cost() {
+            self.start_step(1, 1);
+        }
     }
 
     fn deliver(&mut self, input_id: InputId, turn: &TurnId) {
