@@ -7,10 +7,13 @@ use super::pen::Pen;
 use crate::paint::{self, Look};
 use crate::wrap::wrap;
 use protocol::display::{Form, display};
-use protocol::event::{InputAccepted, ItemCompleted, ItemType, TodoItem, ToolRequested};
+use protocol::event::{ApprovalResolved, InputAccepted, ItemCompleted, ItemType, TodoItem, ToolRequested};
 use protocol::{By, CallId, Content, Envelope, Event, InputId, ItemId, plain_text};
 use ratatui::text::{Line, Span};
 use std::collections::HashMap;
+
+/// Columns before what continues the line of a result.
+const RESULT_INDENT: usize = 4;
 
 /// What a block of lines is; blocks of different kinds have a blank line between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,12 +102,15 @@ impl Scribe {
             Event::ToolCompleted(done) => {
                 let call = self.calls.remove(&done.call);
                 let line = call.map(|call| call_line(&call.tool, &call.action, &call.arguments, self.width));
-                self.block(Block::Tools, line.into_iter().chain(result_lines(&done)).collect())
+                let results = self.wrapped(result_lines(&done), RESULT_INDENT);
+                self.block(Block::Tools, line.into_iter().chain(results).collect())
             }
             Event::ApprovalResolved(done) => {
                 let own = self.is_own(&done.by);
                 let line = note::resolved(&done, own);
-                self.block(Block::Tools, line.into_iter().collect())
+                let lines = self.wrapped(line.into_iter().collect(), RESULT_INDENT);
+                self.changed(done);
+                self.block(Block::Tools, lines)
             }
             Event::TurnResumed(_) => {
                 let line = paint::line("agentd was restarted; the turn goes on", paint::dim());
@@ -199,6 +205,20 @@ impl Scribe {
         } else {
             self.paragraph(Block::Note, lines)
         }
+    }
+
+    /// What runs is what the person made of the call, and so it is shown.
+    fn changed(&mut self, done: ApprovalResolved) {
+        let call = done.call.as_ref().and_then(|call| self.calls.get_mut(call));
+        if let (Some(call), Some(arguments)) = (call, done.arguments) {
+            call.arguments = arguments;
+            call.action = done.action.unwrap_or_default();
+        }
+    }
+
+    fn wrapped(&self, lines: Vec<Line<'static>>, indent: usize) -> Vec<Line<'static>> {
+        let Some(width) = self.width else { return lines };
+        lines.iter().flat_map(|line| wrap(line, width, indent)).collect()
     }
 
     fn pen(&mut self, item: &ItemId, item_type: ItemType) -> &mut Pen {

@@ -43,7 +43,7 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     let question = taken(question_lines(app, size.columns), &mut room, Keep::End);
     let spinner = taken(spinner_line(app, now).into_iter().collect(), &mut room, Keep::Start);
     let queue = taken(queue(app), &mut room, Keep::Start);
-    let todo = taken(todo(app), &mut room, Keep::Start);
+    let todo = taken(todo(app, TODO_ROWS.min(room)), &mut room, Keep::Start);
     let jobs = taken(jobs(app, size.columns, now), &mut room, Keep::Start);
     let calls = taken(calls(app, size.columns, now), &mut room, Keep::End);
     let reply = taken(reply(app), &mut room, Keep::End);
@@ -158,9 +158,10 @@ fn queue(app: &App) -> Vec<Line<'static>> {
 }
 
 /// What the model means to do, while some of it is open: what it is at and what comes next come first when room is short.
-fn todo(app: &App) -> Vec<Line<'static>> {
+fn todo(app: &App, rows: usize) -> Vec<Line<'static>> {
     let state = &app.session.state;
-    if !state.has_plans() {
+    // What a turn has left open is for the next one; until then /todo shows it.
+    if !state.has_plans() || !state.is_busy() {
         return Vec::new();
     }
     let first = state
@@ -169,8 +170,9 @@ fn todo(app: &App) -> Vec<Line<'static>> {
         .position(|item| item.state != TodoState::Done)
         .unwrap_or(0);
     // One that is done shows where the list stands.
-    let first = first.saturating_sub(1).min(state.todo.len().saturating_sub(TODO_ROWS));
-    let shown = state.todo.iter().skip(first).take(TODO_ROWS);
+    let before = usize::from(rows > 1);
+    let first = first.saturating_sub(before).min(state.todo.len().saturating_sub(rows));
+    let shown = state.todo.iter().skip(first).take(rows);
     let lines = wording::todo_lines(&state.todo);
     let mut lines: Vec<Line<'static>> = shown
         .zip(lines.into_iter().skip(first))
@@ -182,7 +184,7 @@ fn todo(app: &App) -> Vec<Line<'static>> {
             paint::line(line, style)
         })
         .collect();
-    let hidden = state.todo.len().saturating_sub(TODO_ROWS);
+    let hidden = state.todo.len().saturating_sub(rows);
     if hidden > 0
         && let Some(last) = lines.last_mut()
     {

@@ -64,7 +64,7 @@ fn keys(app: &App, ask: &crate::app::Ask) -> Line<'static> {
             Span::styled(format!("  any other key goes back{others}"), paint::dim()),
         ]),
         Focus::Editing(_) => paint::line(
-            format!("Enter allows the changed call, once; what goes beyond this question is asked anew{others}"),
+            format!("Enter allows the changed call once; more than was asked is asked anew{others}"),
             paint::dim(),
         ),
         Focus::Question => Line::from(vec![

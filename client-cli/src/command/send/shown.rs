@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{Output, Reader, Verbosity};
 use protocol::display::{Form, display};
-use protocol::event::{Action, ItemType, TodoItem, ToolCompleted, ToolRequested};
+use protocol::event::{Action, ApprovalResolved, ItemType, TodoItem, ToolCompleted, ToolRequested};
 use protocol::frame::{Delta, OpenItem, OpenType, Stream};
 use protocol::{CallId, ItemId, wording};
 use std::collections::HashMap;
@@ -107,6 +107,14 @@ impl Shown {
         self.tell(&format!("• {line}"));
         if self.output.verbosity == Verbosity::Verbose {
             self.tell(&display(&call.arguments.to_string(), Form::Block));
+        }
+    }
+
+    /// What runs is what a person made of the call.
+    pub(super) fn changed(&mut self, resolved: &ApprovalResolved) {
+        if let (Some(action), Some(arguments)) = (&resolved.action, &resolved.arguments) {
+            let line = headline("changed", action, arguments);
+            self.tell(&format!("  {line}"));
         }
     }
 

@@ -191,7 +191,10 @@ impl Watch {
                 self.output.tell(&format!("note: {}", self.output.inline(&notice.text)));
             }
             Event::ApprovalRequested(asked) => self.asking.requested(asked, envelope.at, &self.session),
-            Event::ApprovalResolved(resolved) => self.asking.resolved(&resolved),
+            Event::ApprovalResolved(resolved) => {
+                self.asking.resolved(&resolved);
+                self.shown.changed(&resolved);
+            }
             event => self.of_turn(&event)?,
         }
         Ok(Progress::GoesOn)

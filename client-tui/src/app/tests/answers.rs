@@ -274,6 +274,20 @@ fn e_changes_the_command_and_sends_it_with_the_answer() -> anyhow::Result<()> {
         anyhow::bail!("{sent:?}");
     };
     assert_eq!(*arguments, json!({"command": "rm -r target/debug"}));
+    // What is in the transcript is what ran.
+    let call = format!("c{}", 5);
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000aaaaaa", "call": call, "decision": "once", "by": own(),
+            "arguments": arguments, "digest": "d2", "action": {"command": "rm -r target/debug"},
+        }),
+    )?;
+    rig.event(
+        "tool.completed",
+        json!({"call": call, "outcome": "ok", "output": "", "duration_ms": 1}),
+    )?;
+    assert!(rig.shown()?.contains("● bash rm -r target/debug"), "{}", rig.shown()?);
     Ok(())
 }
 

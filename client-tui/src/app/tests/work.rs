@@ -31,8 +31,9 @@ fn the_list_of_plans_stands_above_the_spinner_until_all_is_done() -> anyhow::Res
         "{shown}"
     );
     assert!(shown.contains("and 15 more: /todo"), "{shown}");
+    rig.turn_ends()?;
+    assert!(!rig.shown()?.contains("thing 6"), "what is left open is not in the way");
     rig.event("todo.changed", json!({"items": list(3, 3)}))?;
-    assert!(!rig.shown()?.contains("thing 2"));
     rig.types("/todo");
     rig.key(KeyCode::Enter);
     assert!(rig.shown()?.contains("  [x] thing 2"));
