@@ -21,7 +21,13 @@ pub(crate) struct Current {
     /// What no sandboxed command sees of the daemon.
     hidden: Vec<PathBuf>,
     /// The tools of the configuration that was asked for last.
-    tools: Mutex<Option<(Arc<Config>, Arc<[tool::Listed]>)>>,
+    tools: Mutex<Option<Made>>,
+}
+
+/// The tools of one configuration.
+struct Made {
+    of: Arc<Config>,
+    tools: Arc<[tool::Listed]>,
 }
 
 /// Whether a configuration can be lived with, beyond what its own reading checks.
@@ -50,11 +56,14 @@ impl Current {
         let config = self.book.now();
         let mut made = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
-            Some((of, tools)) if Arc::ptr_eq(of, &config) => Arc::clone(tools),
+            Some(Made { of, tools }) if Arc::ptr_eq(of, &config) => Arc::clone(tools),
             _ => {
                 // The book has checked it.
                 let tools: Arc<[tool::Listed]> = listed(&config).unwrap_or_default().into();
-                *made = Some((config, Arc::clone(&tools)));
+                *made = Some(Made {
+                    of: config,
+                    tools: Arc::clone(&tools),
+                });
                 tools
             }
         }

@@ -179,12 +179,12 @@ pub fn mode_until(mode: Mode, until: Option<Time>, now: Time) -> String {
 /// A time span in its two largest units.
 #[must_use]
 pub fn span(ms: u64) -> String {
-    let seconds = ms.div_ceil(1000);
+    let seconds = ms.saturating_add(500) / 1000;
     match seconds {
         0..60 => format!("{seconds} s"),
-        60..3600 if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        60..3600 if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ if seconds / 60 % 60 == 0 => format!("{} h", seconds / 3600),
+        _ if (seconds / 60).is_multiple_of(60) => format!("{} h", seconds / 3600),
         _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
 }
@@ -399,7 +399,7 @@ mod tests {
             "all for 9 min 30 s"
         );
         assert!(mode_until(Mode::All, Some(Time(7_200_000)), Time(0)).ends_with("(2 h)"));
-        assert_eq!([span(0), span(1), span(3_660_000)], ["0 s", "1 s", "1 h 1 min"]);
+        assert_eq!([span(0), span(600), span(3_660_000)], ["0 s", "1 s", "1 h 1 min"]);
     }
 
     #[test]

@@ -13,7 +13,10 @@ const PROVIDERS: usize = 64;
 
 /// The calls of all providers. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Slots(Arc<Mutex<HashMap<(String, NonZeroUsize), Arc<Semaphore>>>>);
+pub(crate) struct Slots(Arc<Mutex<ByAddress>>);
+
+/// By a provider's address and the limit that counts there.
+type ByAddress = HashMap<(String, NonZeroUsize), Arc<Semaphore>>;
 
 impl Slots {
     /// `provider`, of whose address at most `limit` calls run.
