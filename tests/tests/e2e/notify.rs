@@ -66,6 +66,46 @@ async fn a_program_of_the_user_reads_the_approval_that_waits_and_the_long_turn_t
 }
 
 #[tokio::test]
+async fn the_desktop_is_told_without_markup() -> anyhow::Result<()> {
+    let script = Script::by_step([
+        Reply::tool("bash", json!({"command": "touch '<b>made</b>'"})),
+        Reply::text("Done."),
+    ]);
+    let server = ModelServer::start(script)?;
+    let home = Home::new()?;
+    let bin = home.path().join("bin");
+    std::fs::create_dir_all(&bin)?;
+    let told = home.path().join("told");
+    let program = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.part && mv {0}.part {0}\n",
+        told.display()
+    );
+    std::fs::write(bin.join("notify-send"), program)?;
+    std::fs::set_permissions(bin.join("notify-send"), std::fs::Permissions::from_mode(0o700))?;
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH")?);
+    let daemon = home.model(&server, Wire::Messages)?.env("PATH", path).start().await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    soon("the desktop is told", async {
+        while !told.exists() {
+            daemon.observer().await?.call("daemon.status", json!({})).await?;
+        }
+        anyhow::Ok(())
+    })
+    .await??;
+    let text = std::fs::read_to_string(&told)?;
+    assert!(
+        text.starts_with("--app-name=agentd\n--\nagentd waits for your answer\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("touch &#39;&lt;b&gt;made&lt;/b&gt;&#39;") && !text.contains('<'),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn nobody_is_told_what_a_client_shows_already() -> anyhow::Result<()> {
     let script = Script::by_step([
         Reply::tool("bash", json!({"command": "touch made"})),
