@@ -77,7 +77,7 @@ impl Standing for Current {
     }
 
     fn sandbox(&self) -> sandbox::Settings {
-        use config::{SandboxMode, SandboxNetwork};
+        use config::{SandboxCaches, SandboxMode, SandboxNetwork};
         let wanted = self.book.now().sandbox;
         sandbox::Settings {
             mode: match wanted.mode {
@@ -88,6 +88,10 @@ impl Standing for Current {
             network: match wanted.network {
                 SandboxNetwork::On => sandbox::Network::On,
                 SandboxNetwork::Off => sandbox::Network::Off,
+            },
+            caches: match wanted.caches {
+                SandboxCaches::Shared => sandbox::Caches::Shared,
+                SandboxCaches::Private => sandbox::Caches::Private,
             },
             support: self.support.clone(),
             hidden: self.hidden.clone(),

@@ -20,13 +20,13 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
-use api::{Api, Drain};
+use api::Api;
 use auth::Redactor;
 use config::Book;
 use current::Current;
 pub use current::check;
 use protocol::Time;
-use session::{Deps, Presence, Registry};
+use session::{Deps, Drain, Presence, Registry};
 use startup::{Claim, StartError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,22 +71,28 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
         Arc::clone(&book),
         Arc::new(commands),
         redactor.clone(),
+        &claim.state_dir,
     ));
     let own = vec![claim.state_dir.clone(), claim.socket.clone()];
     let current = Arc::new(Current::new(Arc::clone(&book), support, own));
     let hidden = [Some(claim.state_dir.clone()), book.path().parent().map(Into::into)];
+    let drain = Drain::default();
     let registry = Registry::new(Arc::new(Deps {
         log: log.clone(),
         standing: Arc::clone(&current) as Arc<dyn session::Standing>,
         models: Arc::clone(&models) as Arc<dyn session::effect::model::Models>,
-        projects: config::Projects::new(Arc::clone(&book), config::trust::Trust::new(&claim.state_dir)),
+        projects: Arc::new(config::Projects::new(
+            Arc::clone(&book),
+            config::trust::Trust::new(&claim.state_dir),
+        )),
         rules: Arc::new(config::RuleBook::open(book.path())?),
         guard: guard.clone(),
         redactor,
         spending: session::Spending::read(&log, Time::now()).await?,
         answerers: Arc::clone(&answerers),
         hidden: hidden.into_iter().flatten().collect(),
-        wall: Time::now,
+        drain: drain.clone(),
+        clocks: session::Clocks::MACHINE,
     }));
     let notifier = notify::Notifier {
         registry: registry.clone(),
@@ -94,7 +100,6 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
         target: own_place,
         guard,
     };
-    let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
@@ -124,6 +129,8 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
     telling.abort();
     retention.abort();
     registry.shutdown().await;
+    // Before the first connection is closed: its client looks here why.
+    claim.retract();
     stop.cancel();
     if let Ok(Err(error)) = serving.await {
         tracing::error!(%error, "the listener failed");
@@ -149,12 +156,8 @@ async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyD
         // What they were answered by may be a server on this machine.
         models.look_around().await;
     }
-    let unfinished = rows
-        .into_iter()
-        .map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms))
-        .collect();
     let registry = registry.clone();
-    tokio::spawn(async move { registry.resume(unfinished).await })
+    tokio::spawn(async move { registry.resume(rows).await })
 }
 
 /// From now on a write beyond the limit of file sizes is an error of that write, as a full disk is, and not the daemon's end. A

@@ -81,6 +81,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
         model_notice: api.keys.notice(),
         attention: api.desk.attention(),
         config_fault: api.desk.fault(),
+        local_server: api.keys.undecided(),
     })
 }
 
@@ -124,7 +125,7 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
         sessions_open: count(living.len()),
         turns_running: count(running),
         approvals_pending: count(approvals.as_ref().map_or(0, Vec::len)),
-        draining: api.drain.draining(),
+        draining: api.draining(),
         storage_ok: approvals.is_ok() && log.probe().await.is_ok(),
     })
 }

@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn, usage,
+    watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -46,14 +47,15 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
-    answer::<method::RuleList, _, _>(&mut module, rule::list)?;
-    answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
-    answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;
+    answer::<method::ModelConfirm, _, _>(&mut module, model::confirm)?;
+    from_files::<method::RuleList, _>(&mut module, rule::list)?;
+    from_files::<method::RuleAdd, _>(&mut module, rule::add)?;
+    from_files::<method::RuleRemove, _>(&mut module, rule::remove)?;
     answer::<method::RuleTest, _, _>(&mut module, rule::test)?;
-    answer::<method::ConfigGet, _, _>(&mut module, config::get)?;
-    answer::<method::ConfigSet, _, _>(&mut module, config::set)?;
-    answer::<method::TrustGet, _, _>(&mut module, trust::get)?;
-    answer::<method::TrustSet, _, _>(&mut module, trust::set)?;
+    from_files::<method::ConfigGet, _>(&mut module, config::get)?;
+    from_files::<method::ConfigSet, _>(&mut module, config::set)?;
+    from_files::<method::TrustGet, _>(&mut module, trust::get)?;
+    from_files::<method::TrustSet, _>(&mut module, trust::set)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;
@@ -76,6 +78,17 @@ where
         }
     })?;
     Ok(())
+}
+
+/// A handler that reads and writes files, and so runs off the runtime's threads.
+fn from_files<M, F>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>
+where
+    M: Method + 'static,
+    F: Fn(&Api, M::Params) -> Result<M::Answer, RpcError> + Copy + Send + Sync + 'static,
+{
+    answer::<M, _, _>(module, move |api: Arc<Api>, _, params| async move {
+        blocking(move || handler(&api, params)).await?
+    })
 }
 
 fn subscribe<S, F, R>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>

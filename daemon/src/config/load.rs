@@ -16,8 +16,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine,
-    SessionDefaults, ToolSettings, When, shown, wording,
+    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings,
+    SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -55,6 +55,7 @@ struct WrittenSession {
 struct WrittenSandbox {
     mode: Option<SandboxMode>,
     network: Option<bool>,
+    caches: Option<SandboxCaches>,
 }
 
 #[derive(Deserialize, Default)]
@@ -281,6 +282,7 @@ fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
     SandboxSettings {
         mode: written.mode.unwrap_or_default(),
         network,
+        caches: written.caches.unwrap_or_default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The handshake, and the daemon about itself.
 
+use super::model::LocalServer;
 use super::session::Standing;
 use crate::attention::Attention;
 use crate::frame::Role;
@@ -60,6 +61,10 @@ pub struct Hello {
     /// What is wrong with the configuration's file as it is now; what it said before holds until it is mended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_fault: Option<String>,
+    /// A model server of this machine that could answer instead of the demo model, once a person says so with `model.confirm`. Absent
+    /// too where somebody said no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_server: Option<LocalServer>,
 }
 
 /// Bounds of the transport.

@@ -7,11 +7,12 @@ use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
 use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
+use crate::session::place::{LazyPlace, Personal};
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
+use crate::target::TargetSpec;
 use crate::target::sandbox::Confinement;
-use crate::target::{Target, TargetSpec, is_personal};
-use crate::tool::{Place, ReadSet, Tool, judged_part};
+use crate::tool::{Tool, judged_part};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,9 +53,11 @@ impl Actor {
         let call = ModelCall {
             key: key.clone(),
             profile: self.state.settings.model.clone(),
+            mode: self.state.mode(),
             models: Arc::clone(&self.deps.models),
             log: self.deps.log.clone(),
             session: self.key,
+            session_id: self.session.clone(),
             history: self.history.take().unwrap_or_default(),
             instructions: self.instructions.take(),
             tools: offered(&self.tools, turn.tools.as_deref()),
@@ -100,9 +103,8 @@ impl Actor {
             .iter()
             .find(|tool| tool.spec().name == requested.tool)
             .cloned();
-        let place = self
-            .place()
-            .and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        let place = self.place();
+        let personal = if approved { Personal::Yes } else { Personal::No };
         // Nobody looked at a call that the built-in list let through.
         let confinement = if requested.verdict.read_only && !approved {
             Confinement::ReadOnly
@@ -118,7 +120,7 @@ impl Actor {
                 requested,
                 arguments,
                 tool,
-                place,
+                place: place.for_call(personal).await,
                 guard,
                 confinement,
                 stop,
@@ -158,36 +160,26 @@ impl Actor {
         }
     }
 
-    /// Where calls happen, opened when it is first needed.
-    pub(super) fn place(&mut self) -> Result<Place, String> {
+    /// Where calls happen, in a sandbox as narrow as it ever was; one that could not be opened is tried again.
+    pub(super) fn place(&mut self) -> LazyPlace {
         let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox());
-        if let Some(place) = &mut self.place {
-            if !narrowed.is_as_wide_as(&self.sandbox) {
-                place.target = place.target.with_sandbox(narrowed.clone());
-                self.sandbox = narrowed;
-            }
-            return Ok(place.clone());
-        }
+        let changed = !narrowed.is_as_wide_as(&self.sandbox);
         self.sandbox = narrowed;
-        let target = Target::open(TargetSpec {
+        if let Some(place) = self.place.as_mut().filter(|place| !place.failed()) {
+            if changed {
+                *place = place.in_sandbox(self.sandbox.clone());
+            }
+            return place.clone();
+        }
+        let spec = TargetSpec {
             roots: vec![PathBuf::from(&self.state.root)],
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
             sandbox: self.sandbox.clone(),
-        });
-        let target = target.map_err(|error| format!("root_gone: {error}"))?;
-        let read = ReadSet::default();
-        for (path, hash) in &self.state.read_files {
-            read.insert(path, hash);
-        }
-        let place = Place {
-            target,
-            read,
-            jobs: self.jobs.clone(),
         };
-        self.place = Some(place.clone());
-        Ok(place)
+        let place = LazyPlace::new(spec, &self.state.read_files, self.jobs.clone());
+        self.place.insert(place).clone()
     }
 }
 
@@ -196,15 +188,4 @@ fn offered(tools: &Arc<[Arc<dyn Tool>]>, names: Option<&[String]>) -> Arc<[Arc<d
     let Some(names) = names else { return Arc::clone(tools) };
     let named = |tool: &&Arc<dyn Tool>| names.iter().any(|name| name == tool.spec().name);
     tools.iter().filter(named).cloned().collect()
-}
-
-/// The place without what lets a command act as the person at the screen.
-fn impersonal(place: Place) -> Result<Place, String> {
-    let mut environment = place.target.environment().clone();
-    environment.retain(|name, _| !is_personal(name));
-    let target = place
-        .target
-        .with_environment(environment)
-        .map_err(|error| error.to_string())?;
-    Ok(Place { target, ..place })
 }
