@@ -2,13 +2,17 @@
 //! what to tell the model. The terminal is put back when the question is over.
 
 use crate::output::Output;
+use protocol::attention::{self, Attention};
+use protocol::display::{Form, display};
 use protocol::event::Choice;
 use protocol::frame::ApprovalView;
-use protocol::wording;
+use protocol::wording::{self, Editing};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios};
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 
 /// Longest line a person can type; a terminal's own limit is the same.
@@ -16,27 +20,55 @@ const LINE_BYTES: usize = 4096;
 
 /// The terminal that controls this process. It is read as a pipe is: when there is something.
 #[derive(Debug, Clone)]
-pub(crate) struct Tty(Rc<Receiver>);
+pub(crate) struct Tty {
+    keys: Rc<Receiver>,
+    /// How the person is to be called to it.
+    attention: Rc<Cell<Attention>>,
+}
 
 impl Tty {
     /// Opens it; `None` where there is none, or where another job has it.
     pub(crate) fn open() -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
-        let tty = Self(Rc::new(Receiver::from_owned_fd_unchecked(fd).ok()?));
+        let tty = Self {
+            keys: Rc::new(Receiver::from_owned_fd_unchecked(fd).ok()?),
+            attention: Rc::default(),
+        };
         tty.is_ours().then_some(tty)
+    }
+
+    /// How the person is to be called, as the daemon's configuration says.
+    pub(crate) fn attend(&self, attention: Attention) {
+        self.attention.set(attention);
+    }
+
+    /// Calls the person, who may look elsewhere.
+    pub(crate) fn ring(&self, text: &str, output: Output) {
+        output.whisper(&attention::sequence(self.attention.get().signal, text));
+    }
+
+    /// Calls the person to a turn that has ended, if it took long.
+    pub(crate) fn ring_at_end(&self, took: Duration, output: Output) {
+        if self
+            .attention
+            .get()
+            .is_long(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+        {
+            self.ring("the turn has ended", output);
+        }
     }
 
     /// Whether this process may read it now: a job in the background would be stopped.
     fn is_ours(&self) -> bool {
-        rustix::termios::tcgetpgrp(self.0.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp())
+        rustix::termios::tcgetpgrp(self.keys.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp())
     }
 
     /// Some bytes. Cancel-safe.
     async fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
-            self.0.readable().await?;
-            match self.0.try_read(buffer) {
+            self.keys.readable().await?;
+            match self.keys.try_read(buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 read => return read,
             }
@@ -56,6 +88,8 @@ pub(crate) struct Reply {
 enum Stage {
     /// One key.
     Key,
+    /// Enter, for the rule that is shown.
+    Always,
     /// A line for the model, so far.
     Line(Vec<u8>),
 }
@@ -84,8 +118,10 @@ impl Question {
         if !tty.is_ours() {
             return None;
         }
-        let before = rustix::termios::tcgetattr(tty.0.as_fd()).ok()?;
-        for line in wording::approval_lines(&view) {
+        let before = rustix::termios::tcgetattr(tty.keys.as_fd()).ok()?;
+        let lines = wording::approval_lines(&view);
+        tty.ring(lines.first().map_or("", String::as_str), output);
+        for line in lines {
             output.tell_always(&line);
         }
         let mut question = Self {
@@ -124,6 +160,12 @@ impl Question {
                 .map(|key| meaning(*key, &self.view))
                 .find(|key| *key != Key::Nothing)?
             {
+                Key::Answer(Choice::Always) => {
+                    self.stage = Stage::Always;
+                    self.output.whisper("\n");
+                    self.again();
+                    None
+                }
                 Key::Answer(decision) => {
                     self.output.tell_always(word(decision));
                     Some(Reply {
@@ -136,6 +178,20 @@ impl Question {
                     None
                 }
             },
+            Stage::Always => {
+                let answer = typed.iter().any(|key| matches!(key, b'\n' | b'\r'));
+                if answer {
+                    self.output.tell_always(word(Choice::Always));
+                    return Some(Reply {
+                        decision: Choice::Always,
+                        feedback: None,
+                    });
+                }
+                self.output.whisper("\n");
+                self.stage = Stage::Key;
+                self.again();
+                None
+            }
             Stage::Line(line) => {
                 line.extend(typed);
                 let text = String::from_utf8_lossy(line);
@@ -163,7 +219,15 @@ impl Question {
     /// Says once more what may be typed, after something else was written.
     pub(crate) fn again(&self) {
         match self.stage {
-            Stage::Key => self.output.whisper(&format!("{}: ", wording::key_line(&self.view))),
+            Stage::Key => self
+                .output
+                .whisper(&format!("{}: ", wording::key_line(&self.view, Editing::Elsewhere))),
+            Stage::Always => self.output.whisper(&format!(
+                "Enter writes this rule of yours: {}; any other key goes back: ",
+                wording::always_rule(&self.view)
+                    .map(|rule| display(rule, Form::Inline))
+                    .unwrap_or_default()
+            )),
             Stage::Line(_) => self.output.whisper("tell it: "),
         }
     }
@@ -177,7 +241,7 @@ impl Question {
     }
 
     fn set(&self, modes: &Termios) {
-        let fd = self.tty.0.as_fd();
+        let fd = self.tty.keys.as_fd();
         let _ = rustix::termios::tcflush(fd, QueueSelector::IFlush);
         let _ = rustix::termios::tcsetattr(fd, OptionalActions::Now, modes);
     }
@@ -185,7 +249,7 @@ impl Question {
 
 impl Drop for Question {
     fn drop(&mut self) {
-        let _ = rustix::termios::tcsetattr(self.tty.0.as_fd(), OptionalActions::Now, &self.before);
+        let _ = rustix::termios::tcsetattr(self.tty.keys.as_fd(), OptionalActions::Now, &self.before);
     }
 }
 
@@ -224,11 +288,11 @@ struct Keys {
 
 impl Keys {
     fn take(tty: &Tty) -> Option<Self> {
-        let before = rustix::termios::tcgetattr(tty.0.as_fd()).ok()?;
+        let before = rustix::termios::tcgetattr(tty.keys.as_fd()).ok()?;
         let mut modes = before.clone();
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        let _ = rustix::termios::tcflush(tty.0.as_fd(), QueueSelector::IFlush);
-        rustix::termios::tcsetattr(tty.0.as_fd(), OptionalActions::Now, &modes).ok()?;
+        let _ = rustix::termios::tcflush(tty.keys.as_fd(), QueueSelector::IFlush);
+        rustix::termios::tcsetattr(tty.keys.as_fd(), OptionalActions::Now, &modes).ok()?;
         Some(Self {
             tty: tty.clone(),
             before,
@@ -238,7 +302,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        let _ = rustix::termios::tcsetattr(self.tty.0.as_fd(), OptionalActions::Now, &self.before);
+        let _ = rustix::termios::tcsetattr(self.tty.keys.as_fd(), OptionalActions::Now, &self.before);
     }
 }
 

@@ -64,7 +64,8 @@ impl Exit {
                 | ErrorKind::SessionAmbiguous
                 | ErrorKind::ApprovalNotFound
                 | ErrorKind::TurnNotFound
-                | ErrorKind::InputNotFound,
+                | ErrorKind::InputNotFound
+                | ErrorKind::JobNotFound,
             ) => Self::NotFound,
             Some(ErrorKind::AlreadyResolved) => Self::TooLate,
             Some(ErrorKind::IncompatibleVersion) | None => Self::Unreachable,

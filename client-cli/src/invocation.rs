@@ -5,8 +5,10 @@ use crate::output::Output;
 use crate::values::ModeWord;
 use clap::ValueEnum;
 use protocol::client::{Autostart, Client, Connect};
+use protocol::display::{Form, display};
 use protocol::method::{CreateParams, GetParams, SessionGet, SessionInfo};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One call of the program.
 #[derive(Debug, Clone)]
@@ -26,7 +28,27 @@ pub(crate) enum Answers {
 impl Invocation {
     /// Connects, starting a daemon if none runs.
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let client = self.connect_silently().await?;
+        self.warn(&client);
+        Ok(client)
+    }
+
+    /// The same for a command that is about the configuration's mistakes itself.
+    pub(crate) async fn connect_silently(&self) -> Result<Client, Failure> {
         Ok(Client::connect(&connect(Answers::No, Autostart::Yes)).await?)
+    }
+
+    /// Says once what the daemon cannot read of its configuration.
+    pub(crate) fn warn(&self, client: &Client) {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        if let Some(fault) = &client.hello().config_fault
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            let text = display(fault, Form::Block);
+            self.output.tell(&format!(
+                "warning: what the configuration said before still holds: {text}"
+            ));
+        }
     }
 
     /// Connects to a daemon that runs.

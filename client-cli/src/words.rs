@@ -74,6 +74,7 @@ fn words(event: &Event) -> String {
             wording::tool_outcome(data.outcome),
             text(&data.output)
         ),
+        Event::JobStopRequested(data) => format!("{} by {}", data.job, data.by),
         Event::JobEnded(data) => format!(
             "{} {}: {}",
             text(data.job.as_str()),

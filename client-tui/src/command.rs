@@ -11,6 +11,8 @@ pub(crate) enum Action {
     Deny,
     Queue,
     Interrupt,
+    Ps,
+    Todo,
     Continue,
     New,
     Resume,
@@ -47,11 +49,13 @@ commands! {
     "/help" "" Help "what can be typed";
     "/status" "" Status "session, model, mode, directory, clients";
     "/model" "[NAME|NUMBER]" Model "list the models, or change to one from the next turn on";
-    "/mode" "[ask|edits|all|none]" Mode "show or change what is asked before a tool runs";
+    "/mode" "[MODE|TIME]" Mode "what is asked: ask, edits, all, none; 10m allows all for so long";
     "/approve" "[ID|MODE]" Approve "allow the call that waits, once";
     "/deny" "[TEXT]" Deny "refuse the call that waits; the text tells the model what to do";
     "/queue" "[cancel N|resume]" Queue "inputs that wait";
-    "/interrupt" = "/kill" "" Interrupt "end the turn that runs";
+    "/todo" "" Todo "what the model means to do";
+    "/ps" "" Ps "the turn and the commands in the background";
+    "/interrupt" = "/kill" "[JOB]" Interrupt "end the turn that runs, or a job of /ps";
     "/continue" "" Continue "go on with a turn that was left open";
     "/new" "" New "another session in this directory";
     "/resume" "[ID|NAME|last]" Resume "list sessions, or go to one";

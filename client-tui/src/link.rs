@@ -5,10 +5,10 @@ use crate::request::{News, Reply, Request, Which};
 use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::frame::{End, EndReason};
 use protocol::method::{
-    AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, ListParams,
-    LocalDecision, ModelConfirm, ModelConfirmParams, ModelList, ModelListParams, QueueCancel, QueueCancelParams,
-    QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet, SessionInfo, SessionList,
-    SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
+    AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, JobKill,
+    JobKillParams, ListParams, LocalDecision, ModelConfirm, ModelConfirmParams, ModelList, ModelListParams,
+    QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet,
+    SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
 };
 use protocol::{Content, Frame, Seq, SessionId};
 use std::path::{Path, PathBuf};
@@ -174,6 +174,7 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
             approval,
             decision,
             feedback,
+            arguments,
         } => {
             let (id, digest) = (approval.id.clone(), approval.digest.clone());
             let params = AnswerParams {
@@ -181,7 +182,7 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
                 digest,
                 decision: *decision,
                 feedback: feedback.clone(),
-                arguments: None,
+                arguments: arguments.clone(),
             };
             client.call::<ApprovalAnswer>(&params).await?;
         }
@@ -191,6 +192,13 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
                 turn: Some(turn.clone()),
             };
             client.call::<TurnInterrupt>(&params).await?;
+        }
+        Request::KillJob { session, job } => {
+            let params = JobKillParams {
+                session: session.to_string(),
+                job: job.clone(),
+            };
+            client.call::<JobKill>(&params).await?;
         }
         Request::Update(params) => _ = client.call::<SessionUpdate>(params).await?,
         Request::CancelQueued { session, input_id } => {

@@ -4,7 +4,7 @@ use protocol::client::ClientError;
 use protocol::event::{Choice, Delivery};
 use protocol::frame::ApprovalView;
 use protocol::method::{LocalServer, ModelInfo, SessionInfo, UpdateParams};
-use protocol::{InputId, SessionId, TurnId};
+use protocol::{InputId, JobId, SessionId, TurnId};
 
 /// What the app wants done.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(crate) enum Effect {
     Follow(Box<SessionInfo>),
     /// Give the terminal back until the shell continues this process.
     Suspend,
+    /// Call the person, who may look elsewhere, with these bytes.
+    Ring(String),
     /// Draw everything again.
     Redraw,
     /// Leave.
@@ -34,6 +36,13 @@ pub(crate) enum Request {
         approval: Box<ApprovalView>,
         decision: Choice,
         feedback: Option<String>,
+        /// The call as the person changed it.
+        arguments: Option<serde_json::Value>,
+    },
+    /// A command in the background is to end.
+    KillJob {
+        session: SessionId,
+        job: JobId,
     },
     Interrupt {
         session: SessionId,

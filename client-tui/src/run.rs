@@ -164,7 +164,11 @@ impl Running {
                 self.app.set_width(self.size.columns);
                 Vec::new()
             }
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => Vec::new(),
+            Event::FocusGained | Event::FocusLost => {
+                self.app.focus(event == Event::FocusGained);
+                Vec::new()
+            }
+            Event::Mouse(_) => Vec::new(),
         })
     }
 
@@ -185,6 +189,11 @@ impl Running {
                 terminal::suspend(&mut self.modes)?;
                 self.size = size()?;
                 self.app.set_width(self.size.columns);
+            }
+            Effect::Ring(bytes) => {
+                let mut terminal = io::stdout();
+                terminal.write_all(bytes.as_bytes())?;
+                terminal.flush()?;
             }
             Effect::Redraw => self.screen.clear(self.size.columns)?,
             Effect::Leave => return Ok(Go::Leave),
@@ -213,7 +222,13 @@ impl Running {
 
     /// Time until what is shown changes although nothing happens.
     fn next_tick(&self) -> Option<Duration> {
-        self.app.session.state.is_busy().then_some(view::FRAME)
+        let state = &self.app.session.state;
+        let (_, until) = state.mode(protocol::Time::now());
+        let passes = until.is_some() || !state.jobs.is_empty();
+        match state.is_busy() {
+            true => Some(view::FRAME),
+            false => passes.then_some(Duration::from_secs(1)),
+        }
     }
 
     /// Puts the terminal back, says what remains to be said, and lets the last calls through.

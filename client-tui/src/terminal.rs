@@ -1,7 +1,7 @@
 //! The terminal's modes: raw keys and pasting in one piece while the client runs, everything as it was afterwards, also after
 //! a panic.
 
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::event::{DisableBracketedPaste, DisableFocusChange, EnableBracketedPaste, EnableFocusChange};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
 use std::io::{self, IsTerminal};
@@ -27,7 +27,7 @@ impl Modes {
         });
         enable_raw_mode()?;
         let modes = Self(());
-        execute!(io::stdout(), EnableBracketedPaste)?;
+        execute!(io::stdout(), EnableBracketedPaste, EnableFocusChange)?;
         Ok(modes)
     }
 }
@@ -40,7 +40,7 @@ impl Drop for Modes {
 
 /// Everything as a shell expects it. What fails here has no one left to be told.
 fn restore() {
-    let _ = execute!(io::stdout(), DisableBracketedPaste, cursor::Show);
+    let _ = execute!(io::stdout(), DisableFocusChange, DisableBracketedPaste, cursor::Show);
     let _ = disable_raw_mode();
 }
 

@@ -2,14 +2,17 @@
 //!
 //! A request's way: `api` (socket, methods) → `session` (actor, decisions) → `log` (durable events), and from the state's wishes →
 //! `provider` (models) and `tool` → `target` (commands, files). `policy` judges calls, `context` builds what a model is sent,
-//! `auth` has the keys, `config` the settings. `startup` makes one daemon of it, `models` chooses who answers.
+//! `auth` has the keys, `config` the settings, `current` what follows from them. `startup` makes one daemon of it, `models` chooses who
+//! answers.
 
 mod api;
 pub mod auth;
 pub mod config;
 mod context;
+mod current;
 pub mod log;
 mod models;
+mod notify;
 pub mod policy;
 pub mod provider;
 mod session;
@@ -17,11 +20,13 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
-use api::{Api, SessionDefaults};
+use api::Api;
 use auth::Redactor;
-use config::Config;
+use config::Book;
+use current::Current;
+pub use current::check;
 use protocol::Time;
-use session::{Deps, Drain, Presence, Registry, Tuning};
+use session::{Deps, Drain, Presence, Registry};
 use startup::{Claim, StartError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,8 +47,9 @@ const GUARDS_WAIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// A database that cannot be opened, a socket that cannot be made.
-pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl FnOnce()) -> Result<(), StartError> {
+pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnce()) -> Result<(), StartError> {
     outlive_full_files();
+    let book = Arc::new(book);
     let (log, log_join) = log::EventLog::open(&claim.state_dir)?;
     if let Err(remain) = target::wait_for_guards(&claim.state_dir, GUARDS_WAIT) {
         tracing::warn!(%remain, "commands of an earlier life are still there");
@@ -60,9 +66,10 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let own = std::env::vars().collect();
     let commands =
         auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
+    let own_place = commands.target().clone();
     let (http, keyring) = (provider::Http::default(), auth::Keyring::system());
     let token_http = Arc::new(http.clone());
-    let logins = auth::Logins::new(&config, &claim.state_dir, keyring.clone(), token_http, &redactor);
+    let logins = auth::Logins::new(&book.now(), &claim.state_dir, keyring.clone(), token_http, &redactor);
     let logins = Arc::new(logins);
     let sources = auth::Sources {
         run: Arc::new(commands),
@@ -70,38 +77,39 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         logins: Arc::clone(&logins),
     };
     let models = Arc::new(models::ConfiguredModels::new(
-        config.clone(),
+        Arc::clone(&book),
         sources,
         http,
         redactor.clone(),
         &claim.state_dir,
     ));
-    let sandbox = sandbox(&config, &claim, support);
-    let doctor = doctor(&sandbox);
-    let tools = tools(&config)?;
-    let offered = tools.iter().filter(|listed| listed.off.is_none());
-    let (extra, keys) = (config.session.env.clone(), config.key_variables());
-    let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
+    let own = vec![claim.state_dir.clone(), claim.socket.clone()];
+    let current = Arc::new(Current::new(Arc::clone(&book), support, own));
+    let hidden = [Some(claim.state_dir.clone()), book.path().parent().map(Into::into)];
     let drain = Drain::default();
     let registry = Registry::new(Arc::new(Deps {
         log: log.clone(),
-        tools: offered.map(|listed| Arc::clone(&listed.tool)).collect(),
+        standing: Arc::clone(&current) as Arc<dyn session::Standing>,
         models: Arc::clone(&models) as Arc<dyn session::effect::model::Models>,
         projects: Arc::new(config::Projects::new(
-            config.clone(),
+            Arc::clone(&book),
             config::trust::Trust::new(&claim.state_dir),
         )),
-        rules: Arc::new(config::RuleBook::open(&config.path)?),
-        guard,
+        rules: Arc::new(config::RuleBook::open(book.path())?),
+        guard: guard.clone(),
         redactor,
+        spending: session::Spending::read(&log, Time::now()).await?,
         answerers: Arc::clone(&answerers),
-        tuning: tuning(&config),
-        environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
-        sandbox,
         hidden: hidden.into_iter().flatten().collect(),
         drain: drain.clone(),
         clocks: session::Clocks::MACHINE,
     }));
+    let notifier = notify::Notifier {
+        registry: registry.clone(),
+        book: Arc::clone(&book),
+        target: own_place,
+        guard,
+    };
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
@@ -113,26 +121,23 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         drain: drain.clone(),
         clients: std::sync::atomic::AtomicU32::new(0),
         answerers,
-        tools: tools.iter().map(info).collect(),
-        defaults: SessionDefaults {
-            settings: settings(&config),
-            environment: config.session.env.clone(),
-        },
-        doctor,
+        desk: current,
     });
     let bound = api::bind(&claim.socket)?;
     claim.announce()?;
     let stop = CancellationToken::new();
     let serving = tokio::spawn(api::serve(bound, Arc::clone(&api), stop.clone()));
     ready();
+    let telling = tokio::spawn(notifier.run());
     let retention = tokio::spawn(log::take_away(log.clone(), Time::now));
     let resuming = resume(&registry, &log, models.as_ref()).await;
     tokio::select! {
         () = drain.drained(&registry) => tracing::info!("stopping: told to"),
         () = signalled(&drain) => drain.drained(&registry).await,
-        () = unneeded(&api, config.daemon.idle_timeout) => tracing::info!("stopping: nobody needs the daemon"),
+        () = unneeded(&api, &book) => tracing::info!("stopping: nobody needs the daemon"),
     }
     resuming.abort();
+    telling.abort();
     retention.abort();
     registry.shutdown().await;
     // Before the first connection is closed: its client looks here why.
@@ -143,129 +148,6 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     }
     log_join.shutdown().await;
     Ok(())
-}
-
-/// A tool as clients see it.
-fn info(listed: &tool::Listed) -> protocol::method::ToolInfo {
-    let spec = listed.tool.spec();
-    protocol::method::ToolInfo {
-        name: spec.name.to_owned(),
-        description: spec.description.clone(),
-        writes: spec.writes,
-        enabled: listed.off.is_none(),
-        why_off: listed.off.map(|off| off.as_str().to_owned()),
-        schema: spec.schema.clone(),
-    }
-}
-
-fn tuning(config: &Config) -> Tuning {
-    Tuning {
-        retries: config.limits.retries,
-        passivate_after: config.limits.passivate_after,
-        park_after: config.limits.park_after,
-        resume: match config.session.resume {
-            config::Resume::Auto => session::Resume::Auto,
-            config::Resume::Off => session::Resume::Off,
-        },
-        ..Tuning::default()
-    }
-}
-
-/// Every tool, and which are offered.
-fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
-    let config::ToolSettings {
-        enabled,
-        disabled,
-        fetch_hosts,
-        search_engine,
-        search_url,
-    } = config.tools.clone();
-    let search_engine = match search_engine {
-        config::SearchEngine::DuckDuckGo => tool::catalog::SearchEngine::DuckDuckGo,
-        config::SearchEngine::Searxng => tool::catalog::SearchEngine::Searxng,
-    };
-    let settings = tool::Settings {
-        enabled,
-        disabled,
-        fetch_hosts,
-        search_engine,
-        search_url,
-    };
-    tool::catalog(&settings).map_err(|unknown| {
-        let (path, message) = (config.path.clone(), unknown.to_string());
-        config::ConfigError::Wrong {
-            path,
-            line: None,
-            message,
-            hint: None,
-        }
-        .into()
-    })
-}
-
-/// What commands may reach: what the configuration wants, as far as the machine can enforce it.
-fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
-    use config::{SandboxCaches, SandboxMode, SandboxNetwork};
-    use target::sandbox::{Caches, Mode, Network, Settings};
-    Settings {
-        mode: match config.sandbox.mode {
-            SandboxMode::Off => Mode::Off,
-            SandboxMode::ReadOnly => Mode::ReadOnly,
-            SandboxMode::WorkspaceWrite => Mode::WorkspaceWrite,
-        },
-        network: match config.sandbox.network {
-            SandboxNetwork::On => Network::On,
-            SandboxNetwork::Off => Network::Off,
-        },
-        caches: match config.sandbox.caches {
-            SandboxCaches::Shared => Caches::Shared,
-            SandboxCaches::Private => Caches::Private,
-        },
-        support,
-        hidden: own_files(config, claim),
-    }
-}
-
-/// What the sandbox is here, for people.
-fn doctor(sandbox: &target::sandbox::Settings) -> protocol::method::DoctorAnswer {
-    use protocol::method::{DoctorAnswer, DoctorCheck, Standing};
-    let check = |check: target::sandbox::Check| DoctorCheck {
-        name: check.name.to_owned(),
-        standing: match check.standing {
-            target::sandbox::Standing::Good => Standing::Good,
-            target::sandbox::Standing::Reduced => Standing::Reduced,
-            target::sandbox::Standing::Missing => Standing::Missing,
-        },
-        detail: check.detail,
-    };
-    let mode = sandbox.effective_mode();
-    DoctorAnswer {
-        sandbox: mode.as_str().to_owned(),
-        network: mode == target::sandbox::Mode::Off || sandbox.network == target::sandbox::Network::On,
-        checks: sandbox.support.checks().into_iter().map(check).collect(),
-    }
-}
-
-/// What no sandboxed command sees of the daemon: its state, its socket, its configuration.
-fn own_files(config: &Config, claim: &Claim) -> Vec<std::path::PathBuf> {
-    // The configuration may lie in a directory that is not the daemon's alone.
-    let directory = config
-        .path
-        .parent()
-        .filter(|parent| parent.ends_with("agentd"))
-        .unwrap_or(&config.path);
-    vec![claim.state_dir.clone(), claim.socket.clone(), directory.to_owned()]
-}
-
-fn settings(config: &Config) -> protocol::Settings {
-    protocol::Settings {
-        model: None,
-        mode: config.session.mode,
-        mode_until: None,
-        mode_after: None,
-        unattended: config.session.unattended.unwrap_or_default(),
-        limits: config.session.limits,
-    }
 }
 
 /// Goes on with what an earlier life left unfinished.
@@ -318,17 +200,15 @@ async fn signalled(drain: &Drain) {
     });
 }
 
-/// Ends when nobody has needed the daemon for so long.
-async fn unneeded(api: &Api, limit: Option<Duration>) {
-    let Some(limit) = limit else {
-        return std::future::pending().await;
-    };
+/// Ends when nobody has needed the daemon for as long as the configuration says.
+async fn unneeded(api: &Api, book: &Book) {
     let mut since = Instant::now();
     loop {
-        tokio::time::sleep(IDLE_CHECK.min(limit)).await;
-        if api.needed().await {
+        let limit = book.now().daemon.idle_timeout;
+        tokio::time::sleep(limit.map_or(IDLE_CHECK, |limit| IDLE_CHECK.min(limit))).await;
+        if limit.is_none() || api.needed().await {
             since = Instant::now();
-        } else if since.elapsed() >= limit {
+        } else if limit.is_some_and(|limit| since.elapsed() >= limit) {
             return;
         }
     }

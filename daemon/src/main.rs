@@ -63,7 +63,7 @@ fn run(detached: bool) -> Result<(), StartError> {
         true => config::write_template(&file),
         false => Ok(()),
     };
-    let config = config::load(&file)?;
+    let book = config::Book::open(&file, daemon::check)?;
     let redactor = daemon::auth::Redactor::default();
     let _logging = startup::start_logging(claim.state_dir(), redactor.clone())?;
     if let Err(error) = template {
@@ -74,7 +74,7 @@ fn run(detached: bool) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(own("cannot start the runtime"))?;
-    runtime.block_on(daemon::run(config, claim, redactor, || {
+    runtime.block_on(daemon::run(book, claim, redactor, || {
         if detached {
             startup::say_ready()
         }

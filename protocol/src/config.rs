@@ -26,7 +26,7 @@ pub struct ConfigView {
     /// What is wrong with the user's file as it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// Whether the user's file has changed since the daemon read it.
+    /// False, since a change counts at once; kept for older clients.
     pub changed: bool,
 }
 

@@ -65,6 +65,8 @@ kinds! {
     DigestMismatch = -32022,
     /// The changed arguments are denied or blocked; the request still waits.
     EditRefused = -32023,
+    /// No such job runs in the session.
+    JobNotFound = -32024,
     /// `after_seq` lies beyond the head; `data.head` says where that is.
     CursorAhead = -32030,
     /// No such model profile.

@@ -4,7 +4,7 @@
 use crate::content::Usage;
 use crate::event::{Action, Choice, Envelope, ItemType, TodoItem};
 use crate::ids::{ApprovalId, CallId, InputId, ItemId, JobId, Seq, SessionId, TurnId};
-use crate::settings::{By, Settings};
+use crate::settings::{By, Mode, Settings};
 use crate::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -116,7 +116,24 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobView>,
     pub usage: Usage,
+    /// What the model calls of all turns cost, in US dollars; absent where no price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// What commands run in; absent: nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxView>,
     pub presence: Vec<ClientView>,
+}
+
+/// What a session's commands run in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxView {
+    /// `workspace-write`, `read-only`, `off`: what is really enforced.
+    pub mode: String,
+    /// Whether they reach the network.
+    pub network: bool,
+    /// The machine can make a part of it only.
+    pub reduced: bool,
 }
 
 /// Where a session stands.
@@ -159,6 +176,12 @@ pub struct TurnView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Time>,
     pub started_at: Time,
+    /// Its own mode, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// When that ends and the session's holds again; absent: with the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_until: Option<Time>,
     pub by: By,
 }
 

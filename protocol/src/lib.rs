@@ -16,6 +16,7 @@
 //! - [`display`]: the one way from untrusted text to a terminal.
 //! - [`wording`]: what people read when they are asked.
 
+pub mod attention;
 pub mod client;
 pub mod config;
 mod content;

@@ -31,6 +31,21 @@ impl Time {
     }
 }
 
+impl Time {
+    /// The time of day where the person is, `14:32`; with the day where it is another one than that of `now`.
+    pub fn clock(self, now: Self) -> String {
+        let here = |time: Self| {
+            let at = jiff::Timestamp::from_millisecond(time.0).ok()?;
+            Some(at.to_zoned(jiff::tz::TimeZone::system()))
+        };
+        match (here(self), here(now)) {
+            (Some(at), Some(now)) if at.date() == now.date() => at.strftime("%H:%M").to_string(),
+            (Some(at), _) => at.strftime("%Y-%m-%d %H:%M").to_string(),
+            (None, _) => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {

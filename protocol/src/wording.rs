@@ -6,9 +6,10 @@ mod local;
 pub use local::{local_decision, local_server_lines};
 
 use crate::display::{Form, display};
-use crate::event::{Choice, Resolution, ToolOutcome, TurnOutcome};
-use crate::frame::ApprovalView;
+use crate::event::{Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
+use crate::frame::{ApprovalView, SandboxView};
 use crate::settings::{By, Mode};
+use crate::time::Time;
 
 /// A command or diff longer than this many lines is headed by its size, so that nobody takes its beginning for the whole.
 const LINES_WITHOUT_SIZE: usize = 5;
@@ -54,9 +55,16 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
     lines
 }
 
+/// Whether the client that asks lets the call be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Editing {
+    Offered,
+    Elsewhere,
+}
+
 /// The answers there are, as keys.
 #[must_use]
-pub fn key_line(view: &ApprovalView) -> String {
+pub fn key_line(view: &ApprovalView, editing: Editing) -> String {
     let once = if view.call.is_some() { "y once" } else { "y go on" };
     let session = if session_rule(view).is_some() {
         " · s session"
@@ -73,7 +81,12 @@ pub fn key_line(view: &ApprovalView) -> String {
     } else {
         ""
     };
-    format!("{once}{session}{always} · n no{feedback}")
+    let edit = if editing == Editing::Offered && view.call.is_some() {
+        " · e edit"
+    } else {
+        ""
+    };
+    format!("{once}{session}{always} · n no{feedback}{edit}")
 }
 
 /// The rule that `s` makes, if `s` may be answered.
@@ -144,9 +157,70 @@ pub fn mode(mode: Mode) -> &'static str {
     }
 }
 
+/// The mode in force, and how long it still is.
+#[must_use]
+pub fn mode_left(mode: Mode, until: Option<Time>, now: Time) -> String {
+    match until.map(|until| until.ms_since(now)) {
+        None => self::mode(mode).to_owned(),
+        Some(left) => format!("{} for {}", self::mode(mode), span(left)),
+    }
+}
+
+/// The mode in force, and when it ends by the clock on the wall.
+#[must_use]
+pub fn mode_until(mode: Mode, until: Option<Time>, now: Time) -> String {
+    match until {
+        None => self::mode(mode).to_owned(),
+        Some(at) => format!(
+            "{} until {} ({})",
+            self::mode(mode),
+            at.clock(now),
+            span(at.ms_since(now))
+        ),
+    }
+}
+
+/// A time span in its two largest units.
+#[must_use]
+pub fn span(ms: u64) -> String {
+    let seconds = ms.saturating_add(500) / 1000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ if (seconds / 60).is_multiple_of(60) => format!("{} h", seconds / 3600),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// What the model means to do, a line each; readable without colour.
+#[must_use]
+pub fn todo_lines(items: &[TodoItem]) -> Vec<String> {
+    let mark = |state: TodoState| match state {
+        TodoState::Pending => "[ ]",
+        TodoState::InProgress => "[>]",
+        TodoState::Done => "[x]",
+    };
+    items
+        .iter()
+        .map(|item| format!("{} {}", mark(item.state), inline(&item.text)))
+        .collect()
+}
+
+/// What commands run in, in a few words; what a person has to know of it first.
+#[must_use]
+pub fn sandbox(view: &SandboxView) -> String {
+    if view.mode == "off" {
+        return "off: commands can approve themselves".to_owned();
+    }
+    let network = if view.network { "" } else { ", no network" };
+    let reduced = if view.reduced { ", reduced" } else { "" };
+    format!("{}{network}{reduced}", inline(&view.mode))
+}
+
 fn headline(view: &ApprovalView) -> String {
     let Some(tool) = &view.tool else {
-        return "The turn has used all its steps. May it go on?".to_owned();
+        return "May the turn go on?".to_owned();
     };
     let action = &view.action;
     let size = action
@@ -196,7 +270,6 @@ fn joined(parts: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::event::Action;
-    use crate::time::Time;
 
     fn asked(action: Action) -> ApprovalView {
         ApprovalView {
@@ -283,16 +356,19 @@ mod tests {
     #[test]
     fn the_session_answer_is_offered_only_when_it_may_be_given() {
         let mut view = asked(command("ls", &[]));
-        assert_eq!(key_line(&view), "y once · s session · n no · t tell it what to do");
+        assert_eq!(
+            key_line(&view, Editing::Elsewhere),
+            "y once · s session · n no · t tell it what to do"
+        );
         view.choices.push(Choice::Always);
         assert_eq!(
-            key_line(&view),
+            key_line(&view, Editing::Elsewhere),
             "y once · s session · n no · t tell it what to do",
             "no rule, no key"
         );
         view.always = Some("allow bash: cargo test … for /p".to_owned());
         assert_eq!(
-            key_line(&view),
+            key_line(&view, Editing::Elsewhere),
             "y once · s session · a always · n no · t tell it what to do"
         );
         let lines = approval_lines(&view);
@@ -301,7 +377,10 @@ mod tests {
             "{lines:?}"
         );
         view.choices = vec![Choice::Once, Choice::Deny];
-        assert_eq!(key_line(&view), "y once · n no · t tell it what to do");
+        assert_eq!(
+            key_line(&view, Editing::Elsewhere),
+            "y once · n no · t tell it what to do"
+        );
         assert!(!approval_lines(&view).iter().any(|line| line.starts_with("s allows")));
     }
 
@@ -312,11 +391,41 @@ mod tests {
         view.call = None;
         view.rule = None;
         view.reason = "50 steps".to_owned();
+        assert_eq!(approval_lines(&view), ["May the turn go on?", "why: 50 steps"]);
+        assert_eq!(key_line(&view, Editing::Elsewhere), "y go on · n no");
+    }
+
+    #[test]
+    fn a_mode_for_a_time_says_how_long_it_still_is() {
+        assert_eq!(mode_left(Mode::Ask, None, Time(0)), "ask");
         assert_eq!(
-            approval_lines(&view),
-            ["The turn has used all its steps. May it go on?", "why: 50 steps"]
+            mode_left(Mode::All, Some(Time(600_000)), Time(30_500)),
+            "all for 9 min 30 s"
         );
-        assert_eq!(key_line(&view), "y go on · n no");
+        assert!(mode_until(Mode::All, Some(Time(7_200_000)), Time(0)).ends_with("(2 h)"));
+        assert_eq!([span(0), span(600), span(3_660_000)], ["0 s", "1 s", "1 h 1 min"]);
+    }
+
+    #[test]
+    fn a_list_is_read_without_colour_and_hides_nothing() {
+        let item = |text: &str, state| TodoItem {
+            text: text.to_owned(),
+            state,
+        };
+        let items = [
+            item("a\u{1b}[2J", TodoState::Done),
+            item("b", TodoState::InProgress),
+            item("c", TodoState::Pending),
+        ];
+        assert_eq!(todo_lines(&items), ["[x] a␛[2J", "[>] b", "[ ] c"]);
+    }
+
+    #[test]
+    fn a_call_can_be_changed_where_the_client_offers_it() {
+        let mut view = asked(command("ls", &[]));
+        assert!(key_line(&view, Editing::Offered).ends_with("· t tell it what to do · e edit"));
+        view.call = None;
+        assert!(!key_line(&view, Editing::Offered).contains("edit"));
     }
 
     #[test]

@@ -48,19 +48,19 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         Action::Edit => {
             let view = get(invocation, None).await?;
             editor::open(Path::new(&view.file))?;
-            tell(invocation, &get(invocation, None).await?)?;
+            check(&get(invocation, None).await?)?;
         }
         Action::Set { key, value } => {
-            let mut client = invocation.connect().await?;
+            let mut client = invocation.connect_silently().await?;
             let view = client.call::<ConfigSet>(&ConfigSetParams { key, value }).await?;
-            tell(invocation, &view)?;
+            check(&view)?;
         }
     }
     Ok(Exit::Completed)
 }
 
 async fn get(invocation: &Invocation, cwd: Option<String>) -> Result<ConfigView, Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     Ok(client.call::<ConfigGet>(&ConfigGetParams { cwd }).await?)
 }
 
@@ -72,16 +72,13 @@ fn print(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {
         .iter()
         .map(|setting| vec![text(&setting.key), text(&setting.value), text(&setting.from)]);
     table::print(output, &["KEY", "VALUE", "FROM"], &rows.collect::<Vec<_>>())?;
-    tell(invocation, view)
+    check(view)
 }
 
-/// What is wrong with the file, or that it counts only later.
-fn tell(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {
-    if let Some(fault) = &view.fault {
-        return Err(Failure::error(fault.clone()));
+/// What is wrong with the file.
+fn check(view: &ConfigView) -> Result<(), Failure> {
+    match &view.fault {
+        Some(fault) => Err(Failure::error(fault.clone())),
+        None => Ok(()),
     }
-    if view.changed {
-        invocation.output.tell("the file has changed since the daemon read it\nhint: it counts once the daemon starts again: agentctl daemon restart");
-    }
-    Ok(())
 }

@@ -60,7 +60,7 @@ commands! {
     New => new,
     /// List the sessions of this project, the newest use first
     Ls => ls,
-    /// List the turns that run or are parked, of all sessions
+    /// List the turns that run or are parked and the commands in the background, of all sessions
     Ps => ps,
     /// Print a session's transcript
     Show => show,
@@ -72,7 +72,7 @@ commands! {
     Approve => approve,
     /// Refuse what waits
     Deny => deny,
-    /// End the turn that runs
+    /// End the turn that runs, or a command in the background
     Interrupt => interrupt,
     /// Wait for the turn that runs
     Wait => wait,

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::values::{ModeFor, mode_for};
 use protocol::method::{SessionUpdate, UpdateParams};
-use protocol::wording;
+use protocol::{Time, wording};
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "agentctl mode [SESSION] [ask|edits|all|none|DURATION]")]
@@ -28,13 +28,15 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         };
         session = client.call::<SessionUpdate>(&params).await?;
     }
-    let until = session
-        .mode_until
-        .map(|until| format!(" until {until}"))
-        .unwrap_or_default();
-    invocation
-        .output
-        .line(&format!("{}{until}", wording::mode(session.mode)))?;
+    let words = match invocation.output.on_terminal() {
+        true => wording::mode_until(session.mode, session.mode_until, Time::now()),
+        // A program reads the moment itself.
+        false => match session.mode_until {
+            Some(until) => format!("{} until {until}", wording::mode(session.mode)),
+            None => wording::mode(session.mode).to_owned(),
+        },
+    };
+    invocation.output.line(&words)?;
     Ok(Exit::Completed)
 }
 

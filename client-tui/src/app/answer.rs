@@ -3,6 +3,7 @@
 
 use crate::draft::Draft;
 use protocol::frame::ApprovalView;
+use serde_json::Value;
 use std::time::{Duration, Instant};
 
 /// Time without a key before a key can answer a question.
@@ -24,6 +25,10 @@ pub(crate) enum Focus {
     Question,
     /// To the words that tell the model what to do instead.
     Telling(Box<Draft>),
+    /// To the rule that `always` would write: Enter writes it.
+    Always,
+    /// To the call, which is being changed.
+    Editing(Box<Draft>),
 }
 
 impl Ask {
@@ -35,16 +40,40 @@ impl Ask {
         }
     }
 
-    /// Whether what is typed tells the model what to do instead.
-    pub(crate) fn is_telling(&self) -> bool {
-        matches!(self.focus, Focus::Telling(_))
+    /// Whether what is typed goes into a draft of the question's own.
+    pub(crate) fn is_typing(&self) -> bool {
+        matches!(self.focus, Focus::Telling(_) | Focus::Editing(_))
+    }
+
+    /// The call as text to change: a command as it is, anything else as JSON.
+    pub(crate) fn editable(arguments: &Value) -> String {
+        match arguments.get("command").and_then(Value::as_str) {
+            Some(command) => command.to_owned(),
+            None => format!("{arguments:#}"),
+        }
+    }
+
+    /// The changed text as arguments again.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a few words.
+    pub(crate) fn edited(arguments: &Value, text: &str) -> Result<Value, String> {
+        let mut changed = arguments.clone();
+        match changed.get_mut("command") {
+            Some(command @ Value::String(_)) => *command = Value::String(text.to_owned()),
+            _ => changed = serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))?,
+        }
+        if changed == *arguments {
+            return Err("nothing was changed; Esc, then y allows it as it is".to_owned());
+        }
+        Ok(changed)
     }
 
     /// Whether a key pressed now answers, the one before having come at `last_key`.
     pub(crate) fn listens(&self, draft: &Draft, last_key: Option<Instant>, now: Instant) -> bool {
         match self.focus {
             Focus::Question => true,
-            Focus::Telling(_) => false,
+            Focus::Telling(_) | Focus::Always | Focus::Editing(_) => false,
             Focus::Draft => {
                 let quiet = last_key.is_none_or(|key| now.saturating_duration_since(key) >= QUIET);
                 draft.is_empty() && quiet

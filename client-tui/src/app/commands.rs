@@ -8,7 +8,7 @@ use crate::wrap::wrap;
 use protocol::display::{Form, display};
 use protocol::event::Choice;
 use protocol::method::UpdateParams;
-use protocol::{Mode, short};
+use protocol::{JobId, Mode, short, wording};
 use ratatui::text::{Line, Span};
 
 /// Keys that `/help` explains.
@@ -61,6 +61,12 @@ impl App {
             Action::Approve => return self.approve(argument),
             Action::Deny => return self.deny(argument),
             Action::Queue => return self.queue(argument),
+            Action::Ps => self.ps(),
+            Action::Todo => self.todo(),
+            Action::Interrupt if !argument.is_empty() => {
+                let job = JobId(argument.to_owned());
+                return vec![Effect::Call(Request::KillJob { session, job })];
+            }
             Action::Interrupt => match &self.session.state.turn {
                 Some(turn) => {
                     return vec![Effect::Call(Request::Interrupt {
@@ -68,7 +74,7 @@ impl App {
                         turn: turn.id.clone(),
                     })];
                 }
-                None => self.note("no turn runs"),
+                None => self.note("no turn runs; /ps shows what does"),
             },
             Action::Continue => return vec![Effect::Call(Request::ResumeTurn(session))],
             Action::New => return vec![Effect::Call(Request::Open(Which::New))],
@@ -96,34 +102,6 @@ impl App {
         self.say(lines);
     }
 
-    fn status(&mut self) {
-        let state = &self.session.state;
-        let mut rows = vec![("session", state.session.to_string())];
-        rows.extend(state.name.as_ref().map(|name| ("name", name.clone())));
-        rows.push(("directory", state.cwd.clone()));
-        rows.push(("model", self.model()));
-        rows.push(("mode", self.mode().to_string()));
-        rows.push(("phase", state.phase.as_str().to_owned()));
-        rows.push((
-            "tokens",
-            format!("{} in, {} out", state.usage.input, state.usage.output),
-        ));
-        rows.push(("agentd", self.hello.daemon.clone()));
-        let client = |client: &protocol::frame::ClientView| match client.pid {
-            Some(pid) => format!("{} ({}, pid {pid})", client.name, client.kind),
-            None => format!("{} ({})", client.name, client.kind),
-        };
-        rows.extend(state.clients.iter().map(|attached| ("attached", client(attached))));
-        let line = |(name, value): (&str, String)| {
-            Line::from(vec![
-                Span::styled(format!("  {name:<10} "), paint::dim()),
-                Span::raw(display(&value, Form::Inline).into_owned()),
-            ])
-        };
-        let lines = rows.into_iter().map(line).collect();
-        self.say(lines);
-    }
-
     fn set_model(&mut self, name: &str) -> Vec<Effect> {
         if name.is_empty() {
             return vec![Effect::Call(Request::Models)];
@@ -148,15 +126,18 @@ impl App {
     }
 
     fn set_mode(&mut self, word: &str) -> Vec<Effect> {
-        let Some(mode) = mode(word) else {
+        let Some((mode, for_ms)) = mode_for(word) else {
+            let (mode, until) = self.mode(self.wall);
             match word {
-                "" => self.note(&format!("mode: {}", self.mode())),
-                _ => self.note(&format!("there is no mode {word}; modes are ask, edits, all, none")),
+                "" => self.note(&format!("mode: {}", wording::mode_until(mode, until, self.wall))),
+                _ => self.note(&format!(
+                    "there is no mode {word}; modes are ask, edits, all, none, or a time such as 10m for which all is allowed"
+                )),
             }
             return Vec::new();
         };
         let mut update = self.update();
-        update.mode = Some(mode);
+        (update.mode, update.mode_for_ms) = (Some(mode), for_ms);
         vec![Effect::Call(Request::Update(update))]
     }
 
@@ -168,7 +149,7 @@ impl App {
     }
 
     fn approve(&mut self, argument: &str) -> Vec<Effect> {
-        if mode(argument).is_some() {
+        if mode_for(argument).is_some() {
             return self.set_mode(argument);
         }
         if let Some(ask) = &self.ask
@@ -191,7 +172,7 @@ impl App {
         if self.ask.is_none() {
             self.note("nothing waits for an answer");
         }
-        self.answer(decision, feedback)
+        self.answer(decision, feedback, None)
     }
 
     fn queue(&mut self, argument: &str) -> Vec<Effect> {
@@ -226,7 +207,7 @@ impl App {
         Vec::new()
     }
 
-    fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         self.say(vec![paint::line(
             display(text, Form::Inline).into_owned(),
             paint::dim(),
@@ -234,12 +215,18 @@ impl App {
     }
 }
 
-fn mode(word: &str) -> Option<Mode> {
-    match word {
-        "ask" => Some(Mode::Ask),
-        "edits" => Some(Mode::Edits),
-        "all" => Some(Mode::All),
-        "none" => Some(Mode::None),
-        _ => None,
-    }
+/// A mode, or `all` for a time such as `10m`.
+fn mode_for(word: &str) -> Option<(Mode, Option<u64>)> {
+    let mode = match word {
+        "ask" => Mode::Ask,
+        "edits" => Mode::Edits,
+        "all" => Mode::All,
+        "none" => Mode::None,
+        _ => {
+            let time: jiff::SignedDuration = word.parse().ok()?;
+            let ms = u64::try_from(time.as_millis()).ok().filter(|ms| *ms > 0)?;
+            return Some((Mode::All, Some(ms)));
+        }
+    };
+    Some((mode, None))
 }

@@ -9,6 +9,7 @@ use crate::session::Now;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use protocol::event::{Choice, Delivery};
 use protocol::wording;
+use serde_json::Value;
 use std::time::Instant;
 
 impl App {
@@ -18,6 +19,7 @@ impl App {
             return Vec::new();
         }
         let before = self.last_key.replace(now.clock);
+        self.wall = now.wall;
         let leaving = std::mem::replace(&mut self.leaving, Leaving::No);
         let chord = std::mem::replace(&mut self.chord, Chord::None);
         self.hint = None;
@@ -27,8 +29,17 @@ impl App {
         if let Some(effects) = self.control_key(key, leaving) {
             return effects;
         }
-        if self.is_telling() {
-            return self.telling_key(key);
+        if self.is_typing() {
+            return self.typing_key(key);
+        }
+        if matches!(
+            self.ask,
+            Some(Ask {
+                focus: Focus::Always,
+                ..
+            })
+        ) {
+            return self.always_key(key);
         }
         if let Some(effects) = self.question_key(key, before, now.clock) {
             return effects;
@@ -45,7 +56,7 @@ impl App {
         self.hint = None;
         self.list.closed = false;
         match self.ask.as_mut().map(|ask| &mut ask.focus) {
-            Some(Focus::Telling(words)) => words.paste(text),
+            Some(Focus::Telling(words) | Focus::Editing(words)) => words.paste(text),
             _ => self.draft.paste(text),
         }
     }
@@ -57,7 +68,7 @@ impl App {
         let KeyCode::Char(letter) = key.code else { return None };
         match letter {
             'c' => Some(self.control_c(leaving)),
-            'd' if self.draft.is_empty() && !self.is_telling() => Some(vec![Effect::Leave]),
+            'd' if self.draft.is_empty() && !self.is_typing() => Some(vec![Effect::Leave]),
             'z' => Some(vec![Effect::Suspend]),
             'l' => Some(vec![Effect::Redraw]),
             'x' => {
@@ -96,21 +107,22 @@ impl App {
         Vec::new()
     }
 
-    fn telling_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+    /// A key while words for the model are typed, or the call is changed.
+    fn typing_key(&mut self, key: KeyEvent) -> Vec<Effect> {
         let Some(Ask { focus, .. }) = &mut self.ask else {
             return Vec::new();
         };
-        let Focus::Telling(words) = focus else {
+        let (Focus::Telling(words) | Focus::Editing(words)) = focus else {
             return Vec::new();
         };
         match key.code {
             KeyCode::Esc => *focus = Focus::Draft,
             KeyCode::Enter if key.modifiers.is_empty() => {
-                let text = words.text().trim().to_owned();
-                return if text.is_empty() {
-                    Vec::new()
-                } else {
-                    self.answer(Choice::Deny, Some(text))
+                let text = words.text();
+                return match focus {
+                    Focus::Editing(_) => self.answer_edited(&text),
+                    _ if text.trim().is_empty() => Vec::new(),
+                    _ => self.answer(Choice::Deny, Some(text.trim().to_owned()), None),
                 };
             }
             _ => _ = words.key(key),
@@ -118,7 +130,37 @@ impl App {
         Vec::new()
     }
 
+    /// The rule is on the screen: Enter writes it, everything else goes back.
+    fn always_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if key.code == KeyCode::Enter && key.modifiers.is_empty() {
+            return self.answer(Choice::Always, None, None);
+        }
+        if let Some(ask) = &mut self.ask {
+            ask.focus = Focus::Draft;
+        }
+        Vec::new()
+    }
+
+    fn answer_edited(&mut self, text: &str) -> Vec<Effect> {
+        match self.asked_arguments().map(|arguments| Ask::edited(&arguments, text)) {
+            Some(Ok(arguments)) => self.answer(Choice::Once, None, Some(arguments)),
+            Some(Err(reason)) => {
+                self.hint = Some(reason);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Arguments of the call that is asked about.
+    fn asked_arguments(&self) -> Option<Value> {
+        let id = self.ask.as_ref()?.view.call.as_ref()?;
+        let call = self.session.state.calls.iter().find(|call| call.view.call == *id)?;
+        Some(call.view.arguments.clone())
+    }
+
     fn question_key(&mut self, key: KeyEvent, before: Option<Instant>, now: Instant) -> Option<Vec<Effect>> {
+        let arguments = self.asked_arguments();
         let ask = self.ask.as_mut()?;
         let focused = matches!(ask.focus, Focus::Question);
         if focused && key.code == KeyCode::Esc {
@@ -129,14 +171,23 @@ impl App {
             return None;
         }
         match key.code {
-            KeyCode::Char('y') => Some(self.answer(Choice::Once, None)),
+            KeyCode::Char('y') => Some(self.answer(Choice::Once, None, None)),
             KeyCode::Char('s') if wording::session_rule(&ask.view).is_some() => {
-                Some(self.answer(Choice::Session, None))
+                Some(self.answer(Choice::Session, None, None))
             }
-            KeyCode::Char('a') if wording::always_rule(&ask.view).is_some() => Some(self.answer(Choice::Always, None)),
-            KeyCode::Char('n') => Some(self.answer(Choice::Deny, None)),
+            KeyCode::Char('a') if wording::always_rule(&ask.view).is_some() => {
+                ask.focus = Focus::Always;
+                Some(Vec::new())
+            }
+            KeyCode::Char('n') => Some(self.answer(Choice::Deny, None, None)),
             KeyCode::Char('t') if ask.view.call.is_some() => {
                 ask.focus = Focus::Telling(Box::new(Draft::new()));
+                Some(Vec::new())
+            }
+            KeyCode::Char('e') if arguments.is_some() => {
+                let mut call = Draft::new();
+                call.set(&arguments.as_ref().map(Ask::editable).unwrap_or_default());
+                ask.focus = Focus::Editing(Box::new(call));
                 Some(Vec::new())
             }
             // With the focus on the question no key falls through to the draft.
@@ -145,13 +196,19 @@ impl App {
     }
 
     /// Answers the question that is shown.
-    pub(super) fn answer(&mut self, decision: Choice, feedback: Option<String>) -> Vec<Effect> {
+    pub(super) fn answer(
+        &mut self,
+        decision: Choice,
+        feedback: Option<String>,
+        arguments: Option<Value>,
+    ) -> Vec<Effect> {
         let Some(ask) = self.ask.take() else { return Vec::new() };
         self.answered.insert(ask.view.id.clone());
         vec![Effect::Call(Request::Answer {
             approval: Box::new(ask.view),
             decision,
             feedback,
+            arguments,
         })]
     }
 

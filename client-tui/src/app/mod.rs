@@ -1,11 +1,13 @@
 //! The client's own state and what changes it: keys, news of the session, replies to calls. No terminal, no socket, no clock:
 //! moments are handed in, effects are handed out, and finished lines gather in [`App::take_finished`].
 //!
-//! [`answer`] holds the question that is shown, [`keys`] what each key does, [`commands`] what slash commands do.
+//! [`answer`] holds the question that is shown, [`keys`] what each key does, [`commands`] what slash commands do, [`reports`]
+//! what they show.
 
 mod answer;
 mod commands;
 mod keys;
+mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -18,13 +20,14 @@ use crate::request::{Effect, News, Reply, Request, Which};
 use crate::screen::Size;
 use crate::session::{Now, Session};
 use crate::view;
+use protocol::attention::sequence;
 use protocol::client::ClientError;
 use protocol::display::{Form, display};
-use protocol::event::Delivery;
+use protocol::event::{Delivery, Event, TurnOutcome};
 use protocol::frame::{End, EndReason};
 use protocol::method::{Hello, LocalDecision, SessionInfo};
 use protocol::wording;
-use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
+use protocol::{ApprovalId, ErrorKind, Frame, InputId, Mode, SessionId, Time, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -58,8 +61,12 @@ pub(crate) struct App {
     /// Sessions made by this client in this run.
     made: HashSet<SessionId>,
     last_key: Option<Instant>,
+    /// When that was, on the wall.
+    wall: Time,
     chord: Chord,
     leaving: Leaving,
+    /// Whether the person looks at this terminal; terminals that do not say never have somebody who does.
+    looks: Looks,
     /// Why the client ends by itself.
     failure: Option<String>,
 }
@@ -83,6 +90,14 @@ enum Chord {
 enum Leaving {
     No,
     Asked,
+}
+
+/// Whether the person looks at this terminal, as far as it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    Unknown,
+    Here,
+    Elsewhere,
 }
 
 /// What the app is made from.
@@ -114,8 +129,10 @@ impl App {
             models: Vec::new(),
             made: HashSet::new(),
             last_key: None,
+            wall: Time(0),
             chord: Chord::None,
             leaving: Leaving::No,
+            looks: Looks::Unknown,
             failure: None,
         };
         app.opened(&start.info, &start.which);
@@ -183,15 +200,15 @@ impl App {
     /// The completions of the word that is typed, unless the list was closed.
     pub(crate) fn completions(&self) -> Vec<&'static Command> {
         let text = self.draft.text();
-        if self.list.closed || self.is_telling() || !text.starts_with('/') || text.contains([' ', '\n']) {
+        if self.list.closed || self.is_typing() || !text.starts_with('/') || text.contains([' ', '\n']) {
             return Vec::new();
         }
         completions(&text)
     }
 
-    /// Whether what is typed tells the model what to do instead of a call.
-    pub(crate) fn is_telling(&self) -> bool {
-        self.ask.as_ref().is_some_and(Ask::is_telling)
+    /// Whether what is typed goes into a draft of the question's own.
+    pub(crate) fn is_typing(&self) -> bool {
+        self.ask.as_ref().is_some_and(Ask::is_typing)
     }
 
     /// What came of following the session.
@@ -203,8 +220,10 @@ impl App {
                     self.lost = None;
                     self.answered.clear();
                 }
+                let ring = self.ring(&frame, now);
                 let lines = self.session.frame(frame, now);
                 self.finished.extend(lines);
+                return ring.into_iter().collect();
             }
             News::Lost(reason) => {
                 self.session.disconnected();
@@ -216,6 +235,36 @@ impl App {
             }
         }
         Vec::new()
+    }
+
+    /// The terminal has the focus from now on, or has it no more.
+    pub(crate) fn focus(&mut self, here: bool) {
+        self.looks = if here { Looks::Here } else { Looks::Elsewhere };
+    }
+
+    /// Calls a person who does not look to a question, or to the end of a long turn, that just came.
+    fn ring(&self, frame: &Frame, now: Now) -> Option<Effect> {
+        let Frame::Event(envelope) = frame else { return None };
+        if self.looks == Looks::Here || !self.session.is_caught_up() {
+            return None;
+        }
+        let attention = self.hello.attention;
+        let text = match envelope.event()? {
+            Event::ApprovalRequested(asked) => {
+                format!("{} waits for your answer", asked.tool.as_deref().unwrap_or("a turn"))
+            }
+            Event::TurnCompleted(turn) if turn.outcome != TurnOutcome::Interrupted => {
+                let since = self.session.state.turn.as_ref()?.since;
+                let took = now.clock.saturating_duration_since(since).as_millis();
+                if !attention.is_long(u64::try_from(took).unwrap_or(u64::MAX)) {
+                    return None;
+                }
+                "the turn has ended".to_owned()
+            }
+            _ => return None,
+        };
+        let bytes = sequence(attention.signal, &text);
+        (!bytes.is_empty()).then_some(Effect::Ring(bytes))
     }
 
     fn ended(&mut self, end: End) -> Vec<Effect> {
@@ -370,8 +419,8 @@ impl App {
         display(model, Form::Inline).into_owned()
     }
 
-    /// What is asked.
-    pub(crate) fn mode(&self) -> protocol::Mode {
-        self.session.state.settings.mode
+    /// What is asked, and when that ends by itself.
+    pub(crate) fn mode(&self, now: Time) -> (Mode, Option<Time>) {
+        self.session.state.mode(now)
     }
 }

@@ -1,8 +1,13 @@
 //! What a session is now: the last snapshot and the events after it, folded. Pure; the moments are handed in.
 
-use protocol::event::{ApprovalRequested, Decision, Disposition, InputAccepted, SessionChanged, ToolRequested};
-use protocol::frame::{ApprovalView, CallState, CallView, ClientView, Phase, QueuedInput, Snapshot};
-use protocol::{CallId, Envelope, Event, InputId, Seq, SessionId, Settings, Time, TurnId, Usage, plain_text};
+use protocol::event::{
+    ApprovalRequested, ApprovalResolved, Decision, Disposition, InputAccepted, PromptSource, SessionChanged, TodoItem,
+    TodoState, ToolCompleted, ToolRequested,
+};
+use protocol::frame::{
+    ApprovalView, CallState, CallView, ClientView, JobView, Phase, QueuedInput, SandboxView, Snapshot,
+};
+use protocol::{CallId, Envelope, Event, InputId, Mode, Seq, SessionId, Settings, Time, TurnId, Usage, plain_text};
 use std::time::{Duration, Instant};
 
 /// Characters of a waiting input that are kept, as a snapshot has them.
@@ -39,6 +44,8 @@ pub(crate) struct Turn {
     pub(crate) since: Instant,
     /// The model call failed; it is made again then.
     pub(crate) retry_at: Option<Instant>,
+    /// Its own mode, and when that ends before the turn does.
+    pub(crate) mode: Option<(Mode, Option<Time>)>,
 }
 
 /// A call that is not done.
@@ -63,6 +70,15 @@ pub(crate) struct State {
     pub(crate) queue: Vec<QueuedInput>,
     pub(crate) held: bool,
     pub(crate) usage: Usage,
+    /// US dollars of the calls whose price is known.
+    pub(crate) cost: Option<f64>,
+    /// What the model means to do.
+    pub(crate) todo: Vec<TodoItem>,
+    /// Commands in the background.
+    pub(crate) jobs: Vec<JobView>,
+    pub(crate) sandbox: Option<SandboxView>,
+    /// What the system prompt of the last model call was made of.
+    pub(crate) sources: Vec<PromptSource>,
     pub(crate) clients: Vec<ClientView>,
     /// The model that answered last.
     pub(crate) answered_by: Option<String>,
@@ -85,6 +101,11 @@ impl State {
             queue: Vec::new(),
             held: false,
             usage: Usage::default(),
+            cost: None,
+            todo: Vec::new(),
+            jobs: Vec::new(),
+            sandbox: None,
+            sources: Vec::new(),
             clients: Vec::new(),
             answered_by: None,
             head: Seq(0),
@@ -104,6 +125,7 @@ impl State {
             retry_at: turn
                 .retry_at
                 .map(|at| now.clock + Duration::from_millis(at.ms_since(now.wall))),
+            mode: turn.mode.map(|mode| (mode, turn.mode_until)),
         });
         let running = |view: CallView| Call {
             since: (view.state == CallState::Running).then_some(now.clock),
@@ -114,6 +136,10 @@ impl State {
         self.queue = snapshot.queue;
         self.held = snapshot.held;
         self.usage = snapshot.usage;
+        self.cost = snapshot.cost;
+        self.todo = snapshot.todo;
+        self.jobs = snapshot.jobs;
+        self.sandbox = snapshot.sandbox;
         self.clients = snapshot.presence;
         self.head = snapshot.head;
     }
@@ -133,6 +159,7 @@ impl State {
                     step: 1,
                     since: now.clock_of(envelope.at),
                     retry_at: None,
+                    mode: turn.mode.map(|mode| (mode, turn.mode_until)),
                 });
                 self.phase = Phase::Calling;
                 self.held = false;
@@ -164,6 +191,10 @@ impl State {
             }
             Event::StepCompleted(step) => {
                 self.usage += step.usage.unwrap_or_default();
+                if let Some(cost) = step.cost {
+                    *self.cost.get_or_insert(0.0) += cost;
+                }
+                self.sources = step.manifest.sources;
                 self.answered_by = Some(step.model.profile);
                 if self.phase == Phase::Calling {
                     self.phase = Phase::Acting;
@@ -171,20 +202,53 @@ impl State {
             }
             Event::ToolRequested(call) => self.calls.push(requested(call)),
             Event::ToolStarted(started) => self.set_call(&started.call, CallState::Running, now),
-            Event::ToolCompleted(done) => self.calls.retain(|call| call.view.call != done.call),
+            Event::ToolCompleted(done) => self.completed(done, envelope.at),
             Event::ApprovalRequested(asked) => self.asked(asked, envelope.at),
-            Event::ApprovalResolved(done) => {
-                self.approvals.retain(|view| view.id != done.approval);
-                if let Some(call) = &done.call {
-                    self.set_call(call, CallState::Ready, now);
-                }
-            }
+            Event::ApprovalResolved(done) => self.resolved(done, now),
+            Event::TodoChanged(todo) => self.todo = todo.items,
+            Event::JobEnded(ended) => self.jobs.retain(|job| job.job != ended.job),
             Event::SessionCreated(_)
             | Event::TurnResumed(_)
             | Event::ItemCompleted(_)
-            | Event::JobEnded(_)
-            | Event::TodoChanged(_)
+            | Event::JobStopRequested(_)
             | Event::NoticeAdded(_) => {}
+        }
+    }
+
+    /// The mode in force, and when it ends by itself.
+    pub(crate) fn mode(&self, now: Time) -> (Mode, Option<Time>) {
+        let own = self.turn.as_ref().and_then(|turn| turn.mode);
+        own.filter(|(_, until)| until.is_none_or(|until| now < until))
+            .unwrap_or((self.settings.mode, self.settings.mode_until))
+    }
+
+    /// Whether something on the list of what the model means to do is open.
+    pub(crate) fn has_plans(&self) -> bool {
+        self.todo.iter().any(|item| item.state != TodoState::Done)
+    }
+
+    /// A call is over; its command may go on in the background.
+    fn completed(&mut self, done: ToolCompleted, at: Time) {
+        let place = self.calls.iter().position(|call| call.view.call == done.call);
+        let call = place.map(|place| self.calls.remove(place));
+        if let Some(job) = done.job {
+            self.jobs.push(JobView {
+                job,
+                call: done.call,
+                command: call.and_then(|call| call.view.action.command).unwrap_or_default(),
+                started_at: at,
+            });
+        }
+    }
+
+    fn resolved(&mut self, done: ApprovalResolved, now: Now) {
+        self.approvals.retain(|view| view.id != done.approval);
+        let Some(id) = &done.call else { return };
+        self.set_call(id, CallState::Ready, now);
+        let call = self.calls.iter_mut().find(|call| call.view.call == *id);
+        if let (Some(call), Some(arguments)) = (call, done.arguments) {
+            call.view.arguments = arguments;
+            call.view.action = done.action.unwrap_or_default();
         }
     }
 
@@ -199,7 +263,9 @@ impl State {
             self.answered_by = None;
         }
         self.settings.model = change.model.or(self.settings.model.take());
-        self.settings.mode = change.mode.unwrap_or(self.settings.mode);
+        if let Some(mode) = change.mode {
+            (self.settings.mode, self.settings.mode_until) = (mode, change.mode_until);
+        }
         self.settings.unattended = change.unattended.unwrap_or(self.settings.unattended);
     }
 

@@ -20,7 +20,12 @@ const DIFF: usize = 12;
 
 /// A call: its tool and what it does, in one row of a terminal of `width` columns.
 pub(crate) fn call_line(tool: &str, action: &Action, arguments: &Value, width: Option<u16>) -> Line<'static> {
-    let what = clip_text(&what(action, arguments), ARGUMENTS);
+    // Its list is shown as a list, and its result says how far it is.
+    let what = if tool == "todo_write" {
+        String::new()
+    } else {
+        clip_text(&what(action, arguments), ARGUMENTS)
+    };
     let line = Line::from(vec![
         Span::styled("● ", paint::good()),
         Span::styled(inline(tool), paint::bold()),

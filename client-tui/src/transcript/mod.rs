@@ -19,6 +19,7 @@ use protocol::Envelope;
 /// [`Look::Plain`] no line holds an escape sequence; with any look, none holds a control character of the session's.
 pub fn transcript(events: &[Envelope], width: Option<u16>, look: Look) -> Vec<String> {
     let mut scribe = Scribe::new(look, width);
-    let lines = events.iter().flat_map(|event| scribe.event(event));
-    lines.map(|line| ansi(&line, look)).collect()
+    let mut lines: Vec<_> = events.iter().flat_map(|event| scribe.event(event)).collect();
+    lines.extend(scribe.end());
+    lines.iter().map(|line| ansi(line, look)).collect()
 }

@@ -1,13 +1,13 @@
 //! What is said in one line: who settled an approval, what changed, how a turn ended, notices.
 
 use crate::paint;
-use protocol::By;
 use protocol::display::{Form, display};
 use protocol::event::{
     ApprovalResolved, InputOutcome, InputSettled, NoticeAdded, NoticeLevel, Resolution, SessionChanged, StepFailed,
     TurnCompleted, TurnOutcome,
 };
 use protocol::wording;
+use protocol::{By, Time};
 use ratatui::text::Line;
 
 /// An answer that a person should know of: every no, everything that lasts, and what somebody else said.
@@ -21,11 +21,12 @@ pub(crate) fn resolved(done: &ApprovalResolved, own: bool) -> Option<Line<'stati
 }
 
 /// What of the session's settings changed.
-pub(crate) fn changed(change: &SessionChanged) -> Option<Line<'static>> {
+pub(crate) fn changed(change: &SessionChanged, at: Time) -> Option<Line<'static>> {
     let mut parts = Vec::new();
     parts.extend(change.name.as_ref().map(|name| format!("name: {}", inline(name))));
     parts.extend(change.model.as_ref().map(|model| format!("model: {}", inline(model))));
-    parts.extend(change.mode.map(|mode| format!("mode: {mode}")));
+    let mode = |mode| wording::mode_until(mode, change.mode_until, at);
+    parts.extend(change.mode.map(|changed| format!("mode: {}", mode(changed))));
     (!parts.is_empty()).then(|| paint::line(parts.join(" · "), paint::dim()))
 }
 

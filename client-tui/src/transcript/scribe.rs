@@ -7,10 +7,13 @@ use super::pen::Pen;
 use crate::paint::{self, Look};
 use crate::wrap::wrap;
 use protocol::display::{Form, display};
-use protocol::event::{InputAccepted, ItemCompleted, ItemType, ToolRequested};
+use protocol::event::{ApprovalResolved, InputAccepted, ItemCompleted, ItemType, TodoItem, ToolRequested};
 use protocol::{By, CallId, Content, Envelope, Event, InputId, ItemId, plain_text};
 use ratatui::text::{Line, Span};
 use std::collections::HashMap;
+
+/// Columns before what continues the line of a result.
+const RESULT_INDENT: usize = 4;
 
 /// What a block of lines is; blocks of different kinds have a blank line between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(crate) struct Scribe {
     inputs: HashMap<InputId, InputAccepted>,
     calls: HashMap<CallId, ToolRequested>,
     pens: HashMap<ItemId, Pen>,
+    /// What the model means to do, as it was said last.
+    todo: Vec<TodoItem>,
     last: Option<Block>,
 }
 
@@ -48,6 +53,7 @@ impl Scribe {
             inputs: HashMap::new(),
             calls: HashMap::new(),
             pens: HashMap::new(),
+            todo: Vec::new(),
             last: None,
         }
     }
@@ -96,12 +102,15 @@ impl Scribe {
             Event::ToolCompleted(done) => {
                 let call = self.calls.remove(&done.call);
                 let line = call.map(|call| call_line(&call.tool, &call.action, &call.arguments, self.width));
-                self.block(Block::Tools, line.into_iter().chain(result_lines(&done)).collect())
+                let results = self.wrapped(result_lines(&done), RESULT_INDENT);
+                self.block(Block::Tools, line.into_iter().chain(results).collect())
             }
             Event::ApprovalResolved(done) => {
                 let own = self.is_own(&done.by);
                 let line = note::resolved(&done, own);
-                self.block(Block::Tools, line.into_iter().collect())
+                let lines = self.wrapped(line.into_iter().collect(), RESULT_INDENT);
+                self.changed(done);
+                self.block(Block::Tools, lines)
             }
             Event::TurnResumed(_) => {
                 let line = paint::line("agentd was restarted; the turn goes on", paint::dim());
@@ -112,14 +121,25 @@ impl Scribe {
                 self.block(Block::Note, note::ended(&turn))
             }
             Event::NoticeAdded(notice) => self.block(Block::Note, vec![note::notice(&notice)]),
-            Event::SessionChanged(change) => self.block(Block::Note, note::changed(&change).into_iter().collect()),
+            Event::SessionChanged(change) => {
+                self.block(Block::Note, note::changed(&change, envelope.at).into_iter().collect())
+            }
             Event::SessionCreated(_)
             | Event::QueueResumed(_)
             | Event::TurnStarted(_)
             | Event::TurnInterruptRequested(_)
             | Event::ApprovalRequested(_)
-            | Event::ToolStarted(_)
-            | Event::TodoChanged(_) => Vec::new(),
+            | Event::ToolStarted(_) => Vec::new(),
+            Event::TodoChanged(todo) => {
+                self.todo = todo.items;
+                Vec::new()
+            }
+            Event::JobStopRequested(request) if self.is_own(&request.by) => Vec::new(),
+            Event::JobStopRequested(request) => {
+                let text = format!("job {} is to end, says {}", request.job, request.by);
+                let line = paint::line(display(&text, Form::Inline), paint::dim());
+                self.block(Block::Note, vec![line])
+            }
             Event::JobEnded(ended) => {
                 let text = format!("job {} {}", ended.job, protocol::wording::tool_outcome(ended.outcome));
                 self.block(
@@ -127,6 +147,20 @@ impl Scribe {
                     vec![paint::line(display(&text, Form::Inline), paint::dim())],
                 )
             }
+        }
+    }
+
+    /// What a transcript ends with: the list of what the model means to do, if there is one.
+    pub(crate) fn end(&mut self) -> Vec<Line<'static>> {
+        let lines = protocol::wording::todo_lines(&self.todo);
+        let lines = lines
+            .into_iter()
+            .map(|line| paint::line(format!("  {line}"), paint::dim()));
+        let lines: Vec<Line<'static>> = lines.collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            self.paragraph(Block::Tools, lines)
         }
     }
 
@@ -171,6 +205,20 @@ impl Scribe {
         } else {
             self.paragraph(Block::Note, lines)
         }
+    }
+
+    /// What runs is what the person made of the call, and so it is shown.
+    fn changed(&mut self, done: ApprovalResolved) {
+        let call = done.call.as_ref().and_then(|call| self.calls.get_mut(call));
+        if let (Some(call), Some(arguments)) = (call, done.arguments) {
+            call.arguments = arguments;
+            call.action = done.action.unwrap_or_default();
+        }
+    }
+
+    fn wrapped(&self, lines: Vec<Line<'static>>, indent: usize) -> Vec<Line<'static>> {
+        let Some(width) = self.width else { return lines };
+        lines.iter().flat_map(|line| wrap(line, width, indent)).collect()
     }
 
     fn pen(&mut self, item: &ItemId, item_type: ItemType) -> &mut Pen {

@@ -12,13 +12,17 @@ use crate::session::{Call, Now};
 use crate::transcript::call_line;
 use crate::wrap::clip;
 use protocol::display::{Form, display};
-use protocol::frame::{CallState, Stream};
+use protocol::event::TodoState;
+use protocol::frame::{CallState, JobView, Stream};
+use protocol::wording;
 use ratatui::text::{Line, Span};
 
 /// Rows of the input at most; the rest of a longer draft is scrolled out.
 const INPUT_ROWS: usize = 5;
 /// Rows of waiting inputs at most.
 const QUEUE_ROWS: usize = 3;
+/// Rows of what the model means to do at most.
+const TODO_ROWS: usize = 5;
 /// Rows of a running call's output.
 const OUTPUT_ROWS: usize = 3;
 /// Rows of the reply's open line.
@@ -39,6 +43,8 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     let question = taken(question_lines(app, size.columns), &mut room, Keep::End);
     let spinner = taken(spinner_line(app, now).into_iter().collect(), &mut room, Keep::Start);
     let queue = taken(queue(app), &mut room, Keep::Start);
+    let todo = taken(todo(app, TODO_ROWS.min(room)), &mut room, Keep::Start);
+    let jobs = taken(jobs(app, size.columns, now), &mut room, Keep::Start);
     let calls = taken(calls(app, size.columns, now), &mut room, Keep::End);
     let reply = taken(reply(app), &mut room, Keep::End);
 
@@ -47,12 +53,12 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     if room > 0 && reply.is_empty() {
         lines.push(Line::default());
     }
-    for section in [reply, calls, question, queue, spinner, completions] {
+    for section in [reply, calls, todo, question, queue, jobs, spinner, completions] {
         lines.extend(section);
     }
     let row = lines.len() + input_row;
     lines.extend(input);
-    lines.push(status_line(app, size.columns));
+    lines.push(status_line(app, size.columns, now));
     Live {
         lines: lines.iter().map(|line| clip(line, size.columns)).collect(),
         row,
@@ -88,6 +94,10 @@ fn input(app: &App, columns: u16, height: usize) -> (Vec<Line<'static>>, usize, 
             focus: crate::app::Focus::Telling(words),
             ..
         }) => (words, "! ", "what to do instead; Enter denies and tells, Esc back"),
+        Some(Ask {
+            focus: crate::app::Focus::Editing(call),
+            ..
+        }) => (call, "✎ ", "the call; Esc back"),
         _ => (&app.draft, "❯ ", ""),
     };
     let Rows { rows, row, column } = draft.rows(columns.saturating_sub(PROMPT));
@@ -145,6 +155,60 @@ fn queue(app: &App) -> Vec<Line<'static>> {
         ));
     }
     lines
+}
+
+/// What the model means to do, while some of it is open: what it is at and what comes next come first when room is short.
+fn todo(app: &App, rows: usize) -> Vec<Line<'static>> {
+    let state = &app.session.state;
+    // What a turn has left open is for the next one; until then /todo shows it.
+    if !state.has_plans() || !state.is_busy() {
+        return Vec::new();
+    }
+    let first = state
+        .todo
+        .iter()
+        .position(|item| item.state != TodoState::Done)
+        .unwrap_or(0);
+    // One that is done shows where the list stands.
+    let before = usize::from(rows > 1);
+    let first = first.saturating_sub(before).min(state.todo.len().saturating_sub(rows));
+    let shown = state.todo.iter().skip(first).take(rows);
+    let lines = wording::todo_lines(&state.todo);
+    let mut lines: Vec<Line<'static>> = shown
+        .zip(lines.into_iter().skip(first))
+        .map(|(item, line)| {
+            let style = match item.state {
+                TodoState::InProgress => paint::bold(),
+                TodoState::Pending | TodoState::Done => paint::dim(),
+            };
+            paint::line(line, style)
+        })
+        .collect();
+    let hidden = state.todo.len().saturating_sub(rows);
+    if hidden > 0
+        && let Some(last) = lines.last_mut()
+    {
+        last.push_span(Span::styled(format!("  and {hidden} more: /todo"), paint::dim()));
+    }
+    lines
+}
+
+/// Commands in the background, in one line.
+fn jobs(app: &App, columns: u16, now: Now) -> Vec<Line<'static>> {
+    let jobs = &app.session.state.jobs;
+    let line = |job: &JobView| {
+        let since = wording::span(now.wall.ms_since(job.started_at));
+        let command = display(&job.command, Form::Inline);
+        paint::line(format!("& {} ({since}): {command}", job.job), paint::dim())
+    };
+    match jobs.as_slice() {
+        [] => Vec::new(),
+        [only] => vec![clip(&line(only), columns)],
+        [.., _] => vec![paint::line(
+            format!("& {} commands in the background: /ps", jobs.len()),
+            paint::dim(),
+        )],
+    }
 }
 
 /// Calls that run, each with the end of its output; a call whose arguments still come.

@@ -6,7 +6,7 @@ use crate::paint;
 use crate::screen::Size;
 use crate::wrap::wrap;
 use protocol::frame::ApprovalView;
-use protocol::wording::{approval_lines, key_line};
+use protocol::wording::{Editing, approval_lines, key_line};
 use ratatui::text::{Line, Span};
 
 /// Rows of the live area that the spinner and the status take.
@@ -15,7 +15,7 @@ const OTHER_ROWS: usize = 2;
 /// Whether the whole question has room in the live area of a terminal, beside an input of `input_rows`.
 pub(crate) fn fits_live(view: &ApprovalView, size: Size, input_rows: usize) -> bool {
     let height = usize::from(LIVE_ROWS.min(size.rows.saturating_sub(1)));
-    let keys = wrap(&Line::from(key_line(view)), size.columns, 0).len();
+    let keys = wrap(&Line::from(key_line(view, Editing::Offered)), size.columns, 0).len();
     let room = height.saturating_sub(OTHER_ROWS + input_rows + keys);
     // The number of lines alone decides for a text that no terminal has room for.
     let lines = approval_lines(view);
@@ -50,10 +50,21 @@ fn keys(app: &App, ask: &crate::app::Ask) -> Line<'static> {
         0 | 1 => String::new(),
         count => format!("  ({} more)", count - 1),
     };
-    let keys = key_line(&ask.view);
+    let keys = key_line(&ask.view, Editing::Offered);
     match &ask.focus {
         Focus::Telling(_) => paint::line(
             format!("denied when you have said what to do instead{others}"),
+            paint::dim(),
+        ),
+        Focus::Always => Line::from(vec![
+            Span::styled(
+                "[Enter writes that rule of yours and allows the call]",
+                paint::attention(),
+            ),
+            Span::styled(format!("  any other key goes back{others}"), paint::dim()),
+        ]),
+        Focus::Editing(_) => paint::line(
+            format!("Enter allows the changed call once; more than was asked is asked anew{others}"),
             paint::dim(),
         ),
         Focus::Question => Line::from(vec![

@@ -5,12 +5,15 @@ use crate::paint;
 use crate::session::Now;
 use crate::wrap::{clip, widths};
 use protocol::display::{Form, display};
-use protocol::frame::{CallState, OpenType, Phase};
-use protocol::short;
+use protocol::frame::{CallState, OpenType, Phase, SandboxView};
+use protocol::{short, wording};
 use ratatui::text::{Line, Span};
 use std::time::Duration;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// Columns from which on the status line has room for sentences.
+const WIDE: u16 = 100;
 
 /// Time a frame of the spinner is shown.
 pub(crate) const FRAME: Duration = Duration::from_millis(250);
@@ -71,7 +74,7 @@ fn doing(app: &App, now: Now) -> String {
 }
 
 /// Model, mode, tokens, clients, session; and behind it what may be typed, where there is room.
-pub(super) fn status_line(app: &App, columns: u16) -> Line<'static> {
+pub(super) fn status_line(app: &App, columns: u16, now: Now) -> Line<'static> {
     if let Some(hint) = &app.hint {
         return paint::line(format!("  {hint}"), paint::attention());
     }
@@ -83,17 +86,25 @@ pub(super) fn status_line(app: &App, columns: u16) -> Line<'static> {
         );
     }
     let state = &app.session.state;
-    let mut parts = vec![app.model(), app.mode().to_string()];
+    let (mode, until) = app.mode(now.wall);
+    let mut parts = vec![app.model(), wording::mode_left(mode, until, now.wall)];
+    let warning = state.sandbox.as_ref().and_then(|view| sandbox_warning(view, columns));
     let tokens = state.usage.input + state.usage.output;
     if tokens > 0 {
         parts.push(format!("{} tokens", count(tokens)));
     }
+    parts.extend(state.cost.map(|cost| format!("${cost:.2}")));
     if state.clients.len() > 1 {
         parts.push(format!("{} clients", state.clients.len()));
     }
     let name = state.name.as_deref().unwrap_or_else(|| short(state.session.as_str()));
     parts.push(display(name, Form::Inline).into_owned());
     let mut line = paint::line(format!("  {}", parts.join(" · ")), paint::dim());
+    if let Some(warning) = warning {
+        // Before all else: in a narrow terminal the end is not seen.
+        line.spans
+            .insert(0, Span::styled(format!("  {warning}"), paint::attention()));
+    }
     let hint = hint(app);
     let used: usize = widths(&line).iter().sum();
     let needed: usize = widths(&Line::from(hint)).iter().sum();
@@ -102,6 +113,16 @@ pub(super) fn status_line(app: &App, columns: u16) -> Line<'static> {
         line.push_span(Span::styled(format!("{}{hint}", " ".repeat(room - 1)), paint::dim()));
     }
     clip(&line, columns)
+}
+
+/// What a person has to know of the sandbox at all times; nothing where it is whole.
+fn sandbox_warning(view: &SandboxView, columns: u16) -> Option<&'static str> {
+    match (view.mode.as_str(), view.reduced) {
+        ("off", _) if columns >= WIDE => Some("no sandbox: commands can approve themselves"),
+        ("off", _) => Some("no sandbox"),
+        (_, true) => Some("sandbox reduced"),
+        _ => None,
+    }
 }
 
 fn hint(app: &App) -> &'static str {

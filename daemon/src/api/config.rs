@@ -1,7 +1,7 @@
 //! `config.*`: the values in force with their origin, and changes of the user's file.
 
 use super::Api;
-use crate::config::{self, Config};
+use crate::config::{self, Book};
 use crate::target::project_root;
 use protocol::RpcError;
 use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
@@ -12,11 +12,11 @@ pub(super) fn get(api: &Api, params: ConfigGetParams) -> Result<ConfigView, RpcE
 }
 
 pub(super) fn set(api: &Api, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
-    config::shown::set(&user(api).path, &params.key, &params.value).map_err(|error| error.told())?;
+    config::shown::set(&user(api).path(), &params.key, &params.value).map_err(|error| error.told())?;
     view(api, None)
 }
 
-fn user(api: &Api) -> &Config {
+fn user(api: &Api) -> &Book {
     api.registry.deps().projects.user()
 }
 
@@ -31,16 +31,16 @@ fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
         )),
         None => None,
     };
-    let now = config::load(&user.path);
+    let now = user.now();
     Ok(ConfigView {
-        file: user.path.display().to_string(),
+        file: user.path().display().to_string(),
         rules_file: deps.rules.path().display().to_string(),
         project_file: project
             .as_ref()
             .filter(|(_, project)| project.hash.is_some())
             .map(|(file, _)| file.display().to_string()),
-        settings: config::shown::settings(user, project.as_ref().map(|(file, project)| (file.as_path(), project))),
-        changed: now.as_ref().map_or(true, |now| now.written != user.written),
-        fault: now.err().map(|error| error.to_string()),
+        settings: config::shown::settings(&now, project.as_ref().map(|(file, project)| (file.as_path(), project))),
+        changed: false,
+        fault: user.fault().map(|error| error.to_string()),
     })
 }

@@ -69,7 +69,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             queued_inputs: crate::session::MAX_WAITING as u32,
         },
         environment: if role == Role::Controller {
-            api.defaults.environment.clone()
+            api.desk.environment()
         } else {
             Vec::new()
         },
@@ -79,6 +79,8 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             Vec::new()
         },
         model_notice: api.keys.notice(),
+        attention: api.desk.attention(),
+        config_fault: api.desk.fault(),
         local_server: api.keys.undecided(),
     })
 }
@@ -129,7 +131,7 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
 }
 
 pub(super) async fn doctor(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<DoctorAnswer, RpcError> {
-    Ok(api.doctor.clone())
+    Ok(api.desk.doctor())
 }
 
 pub(super) async fn stop(api: Arc<Api>, _: Arc<Client>, params: StopParams) -> Result<Empty, RpcError> {

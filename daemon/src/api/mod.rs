@@ -9,6 +9,7 @@ mod connection;
 mod daemon;
 mod find;
 mod framing;
+mod job;
 mod keys;
 mod listener;
 mod model;
@@ -48,11 +49,8 @@ pub(crate) struct Api {
     pub(crate) clients: AtomicU32,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
-    /// Every tool, offered or not.
-    pub(crate) tools: Vec<protocol::method::ToolInfo>,
-    pub(crate) defaults: SessionDefaults,
-    /// What the machine can enforce, found out at the start.
-    pub(crate) doctor: protocol::method::DoctorAnswer,
+    /// What clients are told of the configuration.
+    pub(crate) desk: Arc<dyn SettingsDesk>,
 }
 
 /// Does what waits for files off the runtime's threads.
@@ -64,12 +62,25 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
-/// What a session is made with when its client does not say.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SessionDefaults {
-    pub(crate) settings: protocol::Settings,
+/// What clients are told of the configuration as it is now.
+pub(crate) trait SettingsDesk: Send + Sync {
+    /// What a session is made with when its client does not say.
+    fn defaults(&self) -> protocol::Settings;
+
     /// Names of variables that commands get beside the fixed list.
-    pub(crate) environment: Vec<String>,
+    fn environment(&self) -> Vec<String>;
+
+    /// Every tool, offered or not.
+    fn tools(&self) -> Vec<protocol::method::ToolInfo>;
+
+    /// What the machine can enforce, and what commands of new sessions therefore run in.
+    fn doctor(&self) -> protocol::method::DoctorAnswer;
+
+    /// When and how clients ask for attention.
+    fn attention(&self) -> protocol::attention::Attention;
+
+    /// What is wrong with the configuration's file as it is now.
+    fn fault(&self) -> Option<String>;
 }
 
 impl Api {

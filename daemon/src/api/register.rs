@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, auth, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, auth, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn,
+    usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -47,6 +48,8 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::QueueResume, _, _>(&mut module, queue::resume)?;
     answer::<method::ApprovalList, _, _>(&mut module, approval::list)?;
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
+    answer::<method::JobList, _, _>(&mut module, job::list)?;
+    answer::<method::JobKill, _, _>(&mut module, job::kill)?;
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;

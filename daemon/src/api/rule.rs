@@ -70,14 +70,14 @@ pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestPar
         Ok::<_, RpcError>((set, project_root(directory(&cwd)?)))
     };
     let (set, root) = blocking(found).await??;
-    let environment = (deps.environment)(&client.introduced().environment);
+    let environment = deps.standing.environment(&client.introduced().environment);
     let facts = inspect_command(deps, &params.command, Path::new(&params.cwd), &root, environment).await;
     let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
     let project = project(deps, &root.to_string_lossy()).await?;
     let own = set.rules.iter().filter_map(|rule| rule.bind(&root));
     let rules: Vec<Rule> = own.chain(project.rules).collect();
     let policy = Policy {
-        mode: params.mode.or(project.mode).unwrap_or(api.defaults.settings.mode),
+        mode: params.mode.or(project.mode).unwrap_or(api.desk.defaults().mode),
         rules: &rules,
         grants: &[],
         builtin_allow: set.builtin_allow,

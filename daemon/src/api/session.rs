@@ -11,7 +11,8 @@ use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
 use protocol::method::{
-    CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
+    CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, ToolInfo,
+    UpdateParams,
 };
 use protocol::{By, Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
@@ -55,7 +56,7 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .display()
         .to_string();
     let project = project(api.registry.deps(), &root).await?;
-    let defaults = &api.defaults.settings;
+    let defaults = api.desk.defaults();
     let limits = project
         .max_steps
         .map_or(defaults.limits, |max_steps| Limits { max_steps });
@@ -80,7 +81,11 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         return Err(error);
     }
     api.keys.warm(settings.model.as_deref());
-    let environment = (api.registry.deps().environment)(&client.introduced().environment);
+    let environment = api
+        .registry
+        .deps()
+        .standing
+        .environment(&client.introduced().environment);
     let created = Event::from(SessionCreated {
         session: session.clone(),
         cwd: params.cwd.clone(),
@@ -228,6 +233,20 @@ fn check_model(api: &Api, model: &str) -> Result<(), RpcError> {
     }
     Err(RpcError::new(ErrorKind::UnknownModel, format!("there is no model profile {model}"))
         .hint("name a profile of the config file, or PROVIDER/MODEL where that provider's key is known: agentctl model list"))
+}
+
+/// Tools by name, each of which models are offered.
+fn check_tools(api: &Api, names: &[String]) -> Result<(), RpcError> {
+    let tools = api.desk.tools();
+    for name in names {
+        let wrong = |message| RpcError::new(ErrorKind::InvalidParams, message);
+        match tools.iter().find(|tool| tool.name == *name) {
+            None => return Err(wrong(format!("there is no tool {name}")).hint("agentctl tools lists them")),
+            Some(ToolInfo { why_off: Some(why), .. }) => return Err(wrong(format!("the tool {name} is {why}"))),
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 async fn info_of(api: &Api, session: &SessionId) -> Result<SessionInfo, RpcError> {
@@ -405,6 +424,11 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
             format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes"),
         ));
     }
+    params
+        .tools
+        .as_deref()
+        .map(|names| check_tools(&api, names))
+        .transpose()?;
     check_mode_for(params.mode, params.mode_for_ms)?;
     let row = api.find(&params.session, None).await?;
     api.keys.look_around().await;
@@ -423,6 +447,7 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         mode: params.mode,
         mode_for_ms: params.mode_for_ms,
         unattended: params.unattended,
+        tools: params.tools,
         timeout_ms: params.timeout_ms,
         interactive: params.interactive,
         by: client.by(),

@@ -7,5 +7,5 @@ use protocol::method::{Empty, ToolInfo};
 use std::sync::Arc;
 
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Vec<ToolInfo>, RpcError> {
-    Ok(api.tools.clone())
+    Ok(api.desk.tools())
 }

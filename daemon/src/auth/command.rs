@@ -40,6 +40,11 @@ impl GuardedCommands {
         })?;
         Ok(Self { target, plan })
     }
+
+    /// Where they run.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
 }
 
 #[async_trait]

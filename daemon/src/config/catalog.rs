@@ -163,7 +163,8 @@ impl Catalog {
     }
 }
 
-fn file_beside(config: &Path) -> PathBuf {
+/// The user's own catalog, whether or not it is there.
+pub(super) fn file_beside(config: &Path) -> PathBuf {
     config.with_file_name(FILE)
 }
 

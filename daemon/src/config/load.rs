@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use protocol::attention::{Attention, Signal};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::catalog::Catalog;
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
-use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
+use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine,
-    SessionDefaults, ToolSettings, shown, wording,
+    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings,
+    SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -35,6 +36,7 @@ struct Written {
     sandbox: WrittenSandbox,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
+    notify: WrittenNotify,
     tools: WrittenTools,
 }
 
@@ -68,6 +70,19 @@ struct WrittenLimits {
     retries: Option<u32>,
     park_after: Option<Span>,
     passivate_after: Option<Span>,
+    cost_per_session_usd: Option<Dollars>,
+    cost_per_day_usd: Option<Dollars>,
+    calls_per_provider: Option<NonZeroUsize>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenNotify {
+    command: Vec<String>,
+    desktop: Option<bool>,
+    when: When,
+    after: Option<Span>,
+    terminal: Signal,
 }
 
 #[derive(Deserialize, Default)]
@@ -120,6 +135,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.sandbox = sandbox(&written.sandbox);
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
+    config.notify = notify(written.notify);
     config.written = shown::of(text);
     let WrittenTools {
         enabled,
@@ -278,6 +294,24 @@ fn daemon(written: &WrittenDaemon) -> DaemonSettings {
     daemon
 }
 
+fn notify(written: WrittenNotify) -> NotifySettings {
+    let defaults = NotifySettings::default();
+    let turn_after_ms = match written.after {
+        None => defaults.attention.turn_after_ms,
+        Some(Span(after)) if after.is_zero() => None,
+        Some(Span(after)) => u64::try_from(after.as_millis()).ok(),
+    };
+    NotifySettings {
+        command: written.command,
+        desktop: written.desktop.unwrap_or(defaults.desktop),
+        when: written.when,
+        attention: Attention {
+            signal: written.terminal,
+            turn_after_ms,
+        },
+    }
+}
+
 fn limits(written: &WrittenLimits) -> GlobalLimits {
     let defaults = GlobalLimits::default();
     let or = |span: Option<Span>, default| span.map_or(default, |Span(span)| span);
@@ -285,6 +319,9 @@ fn limits(written: &WrittenLimits) -> GlobalLimits {
         retries: written.retries.unwrap_or(defaults.retries),
         park_after: or(written.park_after, defaults.park_after),
         passivate_after: or(written.passivate_after, defaults.passivate_after),
+        cost_per_session_usd: written.cost_per_session_usd.map(|Dollars(limit)| limit),
+        cost_per_day_usd: written.cost_per_day_usd.map(|Dollars(limit)| limit),
+        calls_per_provider: written.calls_per_provider.unwrap_or(defaults.calls_per_provider),
     }
 }
 

@@ -1,9 +1,10 @@
-//! The configuration: one value, read from the user's file when the daemon starts and when it is told to reload, handed
-//! down as values. Nothing below `main` reads a file or the environment for a setting.
+//! The configuration: one value, read from the user's file when the daemon starts and whenever it has changed since, handed
+//! down as values. Nothing else reads a file or the environment for a setting.
 //!
 //! A missing file is fine: every setting has a default. An unknown key or a bad value is an error that names file and
 //! line and proposes what was meant; no message repeats a value, since it may be a key in the wrong place.
 
+mod book;
 pub mod catalog;
 mod error;
 mod load;
@@ -12,20 +13,24 @@ pub mod profile;
 pub mod project;
 pub mod rules;
 pub mod shown;
+mod stamp;
 mod template;
 pub mod trust;
 mod values;
 mod wording;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use protocol::attention::Attention;
 use protocol::{Limits, Mode, Unattended};
 
 use catalog::Catalog;
 use profile::Profile;
 
+pub use book::{Book, Check};
 pub use error::ConfigError;
 pub use load::{load, parse};
 pub use project::{Project, Projects};
@@ -51,6 +56,8 @@ pub struct Config {
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
     pub limits: GlobalLimits,
+    /// How people who do not look are told.
+    pub notify: NotifySettings,
     /// The values the file holds, for people; nothing secret is among them.
     pub written: Vec<shown::Shown>,
     /// Which tools models are offered, and what they may reach.
@@ -137,7 +144,7 @@ pub struct DaemonSettings {
 }
 
 /// `[limits]`: bounds over all sessions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GlobalLimits {
     /// How often a model call is tried again after a transient failure; 0 switches it off.
     pub retries: u32,
@@ -145,6 +152,49 @@ pub struct GlobalLimits {
     pub park_after: Duration,
     /// Idle time after which a session leaves memory.
     pub passivate_after: Duration,
+    /// US dollars that the model calls of one session may cost before a person is asked whether to go on; `None`: any.
+    pub cost_per_session_usd: Option<f64>,
+    /// The same for all sessions in a day, UTC.
+    pub cost_per_day_usd: Option<f64>,
+    /// Model calls that one provider is asked to answer at once.
+    pub calls_per_provider: NonZeroUsize,
+}
+
+/// Enough that sessions side by side do not wait for each other, and less than any provider takes for an attack.
+const CALLS_PER_PROVIDER: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
+
+/// `[notify]`: how people who do not look are told of approvals that wait and of long turns that end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifySettings {
+    /// A program and its arguments, started without a shell; empty: none.
+    pub command: Vec<String>,
+    /// Whether the desktop shows it, by `notify-send`.
+    pub desktop: bool,
+    /// When the daemon tells.
+    pub when: When,
+    /// When and how clients do.
+    pub attention: Attention,
+}
+
+/// When the daemon tells what happens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// While no client is there through which a person would see it.
+    #[default]
+    Alone,
+    Always,
+}
+
+impl Default for NotifySettings {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            desktop: true,
+            when: When::default(),
+            attention: Attention::default(),
+        }
+    }
 }
 
 /// `[tools]`: which tools models are offered, and what they may reach.
@@ -183,6 +233,7 @@ impl Config {
             sandbox: SandboxSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
+            notify: NotifySettings::default(),
             written: Vec::new(),
             tools: ToolSettings::default(),
             notices: Vec::new(),
@@ -216,6 +267,9 @@ impl Default for GlobalLimits {
             retries: 4,
             park_after: Duration::from_secs(15 * 60),
             passivate_after: Duration::from_secs(5 * 60),
+            cost_per_session_usd: None,
+            cost_per_day_usd: None,
+            calls_per_provider: CALLS_PER_PROVIDER,
         }
     }
 }

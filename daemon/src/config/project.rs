@@ -8,6 +8,7 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use protocol::{Mode, Unattended};
 use rustix::fs::{FileType, Mode as FileMode, OFlags};
@@ -19,7 +20,7 @@ use toml_edit::{Document, Item, Key};
 use super::error::ConfigError;
 use super::trust::{Identity, Trust};
 use super::values::{ModeWord, UnattendedWord};
-use super::{Config, rules, wording};
+use super::{Book, Config, rules, wording};
 use crate::policy::rule::Source;
 use crate::policy::{Rule, RuleDecision};
 
@@ -57,7 +58,7 @@ const TABLE: &[(&str, May)] = &[
     ("sandbox", May::Never),
     ("tools", May::Never),
     ("daemon", May::Never),
-    ("tools", May::Never),
+    ("notify", May::Never),
     ("limits", May::Never),
     // In a project's file alone; each rule is held against its own decision.
     ("rule", May::Narrow),
@@ -111,7 +112,7 @@ pub struct File {
 /// Reads projects' files for one user.
 #[derive(Debug)]
 pub struct Projects {
-    user: Config,
+    user: Arc<Book>,
     /// What of them the person trusts.
     pub trust: Trust,
 }
@@ -119,13 +120,13 @@ pub struct Projects {
 impl Projects {
     /// Projects' files held against the settings of `user`.
     #[must_use]
-    pub fn new(user: Config, trust: Trust) -> Self {
+    pub fn new(user: Arc<Book>, trust: Trust) -> Self {
         Self { user, trust }
     }
 
     /// The user's own settings.
     #[must_use]
-    pub fn user(&self) -> &Config {
+    pub fn user(&self) -> &Book {
         &self.user
     }
 
@@ -134,7 +135,7 @@ impl Projects {
     /// # Errors
     /// As [`load`].
     pub fn load(&self, root: &Path) -> Result<Project, ConfigError> {
-        load(root, &self.user, &self.trust)
+        load(root, &self.user.now(), &self.trust)
     }
 }
 

@@ -4,7 +4,7 @@
 //! deny rule; who lists or tests rules is told of the mistake.
 
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,7 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item};
 
 use super::error::ConfigError;
 use super::load;
+use super::stamp::Stamp;
 use crate::policy::Rule;
 use crate::policy::rule::Source;
 
@@ -93,25 +94,6 @@ pub(super) fn checked(
         Ok(rule)
     };
     written.into_iter().map(check).collect()
-}
-
-/// What tells one content of a file from another without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let data = path.metadata().ok()?;
-        Some(Self {
-            inode: data.ino(),
-            bytes: data.len(),
-            changed: (data.ctime(), data.ctime_nsec()),
-        })
-    }
 }
 
 /// What was read last.

@@ -10,7 +10,15 @@ use super::error::ConfigError;
 use super::{Config, Project, load, rules, template};
 
 /// Keys whose value in the template is an example and no default.
-const EXAMPLES: &[&str] = &["default_model", "models", "session.env", "tools"];
+const EXAMPLES: &[&str] = &[
+    "default_model",
+    "models",
+    "session.env",
+    "notify.command",
+    "limits.cost_per_session_usd",
+    "limits.cost_per_day_usd",
+    "tools",
+];
 
 /// What of a profile is no secret. Everything else of it is hidden.
 const OPEN_PROFILE_KEYS: &[&str] = &[

@@ -66,7 +66,12 @@ mod tests {
         let defaults = Config::defaults("/c/config.toml".into());
         assert_eq!(config.models.len(), 5);
         assert_eq!(config.default_model.as_deref(), Some("sonnet"));
-        assert_eq!((config.daemon, config.limits), (defaults.daemon, defaults.limits));
+        let limits = super::super::GlobalLimits {
+            cost_per_session_usd: Some(5.0),
+            cost_per_day_usd: Some(20.0),
+            ..defaults.limits
+        };
+        assert_eq!((config.daemon, config.limits), (defaults.daemon, limits));
         assert_eq!(config.session.limits, defaults.session.limits);
         assert_eq!(
             (config.session.mode, config.session.resume),

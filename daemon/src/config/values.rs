@@ -40,6 +40,22 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
+/// An amount of US dollars above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Dollars(pub(super) f64);
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let amount = f64::deserialize(from)?;
+        if amount.is_finite() && amount > 0.0 {
+            return Ok(Self(amount));
+        }
+        Err(D::Error::custom(
+            "an amount of US dollars is above 0; leave the key out for no limit",
+        ))
+    }
+}
+
 /// `wait`, `deny`, `fail`, the last two also with a time: `deny:10m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnattendedWord(pub(super) Unattended);

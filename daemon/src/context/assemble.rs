@@ -1,12 +1,16 @@
 //! From history, prompt and tools to the request and the manifest that says what it was made from. Pure.
 
 use super::history::History;
-use super::prompt::{Surroundings, system_prompt};
+use super::instructions::Document;
+use super::prompt::{Surroundings, system_prompt, whole};
+use super::tokens::of_text;
 use crate::provider::{Message, ModelRequest, Origin, ReplyItem, ToolSpec};
-use protocol::event::Manifest;
+use protocol::event::{Manifest, PromptSource};
 use protocol::{Content, Seq};
 use sha2::{Digest, Sha256};
 
+/// Name of the built-in prompt in manifests.
+const BUILT_IN: &str = "built-in";
 /// Characters of a cache key: OpenAI takes at most 64, and half as many do not meet by chance.
 const CACHE_KEY_CHARACTERS: usize = 32;
 
@@ -31,15 +35,18 @@ pub(crate) enum Audience {
 pub(crate) fn assemble(
     history: &History,
     surroundings: Surroundings<'_>,
+    document: Option<&Document>,
     tools: Vec<ToolSpec>,
     terms: ModelTerms,
     origin: &Origin,
     audience: Audience,
 ) -> (ModelRequest, Manifest) {
-    let system = system_prompt(surroundings);
+    let built_in = system_prompt(surroundings);
+    let system = whole(&built_in, document);
     let mut manifest = Manifest {
         history: vec![(Seq(1), history.through)],
-        system: hex(&Sha256::digest(system.as_bytes())),
+        system: hash_of(&system),
+        sources: sources(&built_in, document),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
         bytes: system.len() as u64 + history.messages.iter().map(message_bytes).sum::<u64>(),
         tokens: 0,
@@ -63,6 +70,25 @@ pub(crate) fn assemble(
     };
     manifest.tokens = super::tokens::of_request(&request);
     (request, manifest)
+}
+
+/// What the system prompt is made of, in its order.
+fn sources(built_in: &str, document: Option<&Document>) -> Vec<PromptSource> {
+    let own = PromptSource {
+        source: BUILT_IN.to_owned(),
+        hash: hash_of(built_in),
+        tokens: of_text(built_in),
+    };
+    let projects = document.map(|document| PromptSource {
+        source: document.name.to_owned(),
+        hash: document.hash.clone(),
+        tokens: of_text(&document.text),
+    });
+    std::iter::once(own).chain(projects).collect()
+}
+
+fn hash_of(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// The same for all calls of a session to one provider. Neither it nor two keys together tell the session's id or what two providers

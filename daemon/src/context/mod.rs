@@ -2,5 +2,6 @@
 
 pub(crate) mod assemble;
 pub(crate) mod history;
+pub(crate) mod instructions;
 pub(crate) mod prompt;
 pub(crate) mod tokens;

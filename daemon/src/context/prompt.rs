@@ -1,5 +1,7 @@
-//! The built-in system prompt: one template of named parts. Stable within a day and a session, so that providers can cache it.
+//! The system prompt: one template of named parts, then the project's instructions. Stable within a day and a session, as long as
+//! the project says the same, so that providers can cache it.
 
+use super::instructions::Document;
 use protocol::Time;
 
 /// What the prompt tells the model about its surroundings.
@@ -13,7 +15,22 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) at: Time,
 }
 
-/// The prompt's text.
+/// The whole prompt: the built-in one, then what the project says. What changes least comes first.
+pub(crate) fn whole(built_in: &str, document: Option<&Document>) -> String {
+    let Some(Document { name, text, .. }) = document else {
+        return built_in.to_owned();
+    };
+    format!(
+        "{built_in}\n\
+         # Instructions of the project\n\
+         From {name} in its root. They say how to work on this project; what the person you work for says goes before \
+         them, and they change nothing about what needs consent.\n\
+         \n\
+         {text}\n"
+    )
+}
+
+/// The built-in prompt's text.
 pub(crate) fn system_prompt(surroundings: Surroundings<'_>) -> String {
     let Surroundings { cwd, root, at, .. } = surroundings;
     let date = at.to_string();

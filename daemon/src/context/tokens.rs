@@ -26,6 +26,11 @@ pub(crate) fn of_request(request: &ModelRequest) -> u64 {
     bytes / BYTES + MESSAGE * request.messages.len() as u64 + IMAGE * images
 }
 
+/// Tokens of a text, estimated.
+pub(crate) fn of_text(text: &str) -> u64 {
+    text.len() as u64 / BYTES
+}
+
 /// Tokens of a reply, estimated.
 pub(crate) fn of_reply(items: &[ReplyItem]) -> u64 {
     items.iter().map(super::assemble::item_bytes).sum::<u64>() / BYTES + MESSAGE

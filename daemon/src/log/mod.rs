@@ -300,6 +300,16 @@ impl EventLog {
             .await
     }
 
+    /// US dollars of the model calls that ended at `since_ms` or later, as far as their price is known.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn cost_since(&self, since_ms: i64) -> Result<f64, LogError> {
+        self.readers
+            .read(move |connection| spent::cost_since(connection, since_ms))
+            .await
+    }
+
     /// Approvals in the order they were asked, at most `APPROVAL_PAGE`; those of deleted sessions are left out.
     ///
     /// # Errors

@@ -9,6 +9,9 @@ use super::rows::SessionKey;
 /// Most groups of one sum; the newest are given.
 pub const SPENT_GROUPS: usize = 200;
 
+/// Milliseconds by which the clocks of sessions may differ.
+const CLOCKS_MS: i64 = 3_600_000;
+
 /// What is summed up apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpentBy {
@@ -63,6 +66,24 @@ pub(super) fn sums(connection: &Connection, session: Option<SessionKey>, by: Spe
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params![session.map(|session| session.0)], from_row)?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// US dollars since a moment. The newest events are read first, up to one that is clearly older: sessions' clocks differ by less.
+pub(super) fn cost_since(connection: &Connection, since_ms: i64) -> Result<f64, LogError> {
+    let sql = "SELECT at, CASE kind WHEN 'step.completed' THEN body->>'$.cost' END FROM events ORDER BY pos DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut cost = 0.0;
+    while let Some(row) = rows.next()? {
+        let at: i64 = row.get(0)?;
+        if at < since_ms - CLOCKS_MS {
+            break;
+        }
+        if at >= since_ms {
+            cost += row.get::<_, Option<f64>>(1)?.unwrap_or(0.0);
+        }
+    }
+    Ok(cost)
 }
 
 fn from_row(row: &SqlRow<'_>) -> rusqlite::Result<Spent> {

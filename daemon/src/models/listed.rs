@@ -1,7 +1,7 @@
 //! The list of models: what is configured, else what a key or this machine would give, each with what is known about it.
 
-use super::ConfiguredModels;
 use super::room::known;
+use super::{ConfiguredModels, Current};
 use crate::api::AskServers;
 use crate::auth::choose;
 use crate::config::profile::{KeySource, Profile, Wire};
@@ -21,8 +21,9 @@ impl ConfiguredModels {
             .iter()
             .map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name)))
             .collect();
+        let current = self.current();
         for (info, profile) in models.iter_mut().zip(&profiles) {
-            info.needs_login = self.keys.needs_login(profile).await;
+            info.needs_login = current.keys.needs_login(profile).await;
         }
         if ask == AskServers::Yes {
             let asked = profiles.iter().map(|profile| self.available(profile));
@@ -43,12 +44,13 @@ impl ConfiguredModels {
 
     /// The configured profiles; without any, the providers of the catalog, what was found on this machine, and the demo model.
     fn profiles(&self) -> Vec<Profile> {
-        if !self.config.models.is_empty() {
-            return self.config.models.values().cloned().collect();
+        let Current { config, keys } = &*self.current();
+        if !config.models.is_empty() {
+            return config.models.values().cloned().collect();
         }
-        let providers = self.config.catalog.providers().iter();
+        let providers = config.catalog.providers().iter();
         let names = providers.map(|provider| provider.name.as_str()).chain(["demo"]);
-        let built_in = names.filter_map(|name| choose(&self.config, &self.keys, Some(name)).ok());
+        let built_in = names.filter_map(|name| choose(config, keys, Some(name)).ok());
         // One that nobody let answer is no model to be named.
         let found = self
             .neighbours
@@ -63,9 +65,10 @@ impl ConfiguredModels {
     }
 
     fn info(&self, profile: &Profile, default: bool) -> ModelInfo {
-        let known = known(&self.config.catalog, profile);
+        let Current { config, keys } = &*self.current();
+        let known = known(&config.catalog, profile);
         let lacks = match &profile.key {
-            KeySource::Env(name) if !self.keys.has(name) => Some(name.clone()),
+            KeySource::Env(name) if !keys.has(name) => Some(name.clone()),
             _ => None,
         };
         ModelInfo {
@@ -74,7 +77,7 @@ impl ConfiguredModels {
             model: profile.model.clone(),
             address: address(profile),
             default,
-            configured: self.config.models.contains_key(&profile.name),
+            configured: config.models.contains_key(&profile.name),
             lacks,
             needs_login: false,
             context_tokens: known.window,
@@ -94,11 +97,12 @@ impl ConfiguredModels {
 
     /// What the profile's server says; `None` where it is not asked.
     async fn available(&self, profile: &Profile) -> Option<Result<Vec<listing::Listed>, crate::provider::ModelError>> {
-        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
-        if profile.wire == Wire::Demo || lacks || self.keys.needs_login(profile).await {
+        let current = self.current();
+        let lacks = matches!(&profile.key, KeySource::Env(name) if !current.keys.has(name));
+        if profile.wire == Wire::Demo || lacks || current.keys.needs_login(profile).await {
             return None;
         }
-        let key = match tokio::time::timeout(LIMIT, self.keys.key(profile)).await {
+        let key = match tokio::time::timeout(LIMIT, current.keys.key(profile)).await {
             Ok(key) => key.map_err(|error| super::refused(&error)),
             Err(_) => return None,
         };

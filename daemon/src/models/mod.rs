@@ -7,11 +7,12 @@ mod listeners;
 mod neighbours;
 mod renewed;
 mod room;
+mod slots;
 
 use crate::api::{AskServers, KeyDesk};
 use crate::auth::{AuthError, Choice, Keys, Redactor, Sources, choose};
-use crate::config::Config;
 use crate::config::profile::{KeySource, Prices, Wire};
+use crate::config::{Book, Config};
 use crate::context::assemble::ModelTerms;
 use crate::provider::{Class, Http, ModelError};
 use crate::session::effect::model::{Chosen, Models};
@@ -24,37 +25,60 @@ use protocol::{ErrorKind, Mode, RpcError, Usage};
 use renewed::Renewed;
 use room::Written;
 use secrecy::SecretString;
+use slots::Slots;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The models of a configuration, with the keys that clients brought.
 pub(crate) struct ConfiguredModels {
-    config: Config,
-    keys: Arc<Keys>,
+    book: Arc<Book>,
+    /// What was made of the configuration as it was asked last.
+    current: Mutex<Arc<Current>>,
     http: Http,
     back_offs: BackOffs,
+    slots: Slots,
     neighbours: Neighbours,
     confirmed: Confirmed,
 }
 
+/// A configuration, and the keys for it.
+struct Current {
+    config: Arc<Config>,
+    keys: Arc<Keys>,
+}
+
 impl ConfiguredModels {
-    /// `sources` gives the keys that `config` names; `redactor` learns every key; `state_dir` is where people's words on servers are
-    /// kept. `http` is what `sources` connects with, too.
-    pub(crate) fn new(config: Config, sources: Sources, http: Http, redactor: Redactor, state_dir: &Path) -> Self {
+    /// `sources` gives the keys that the configuration names; `redactor` learns every key; `state_dir` is where people's words on servers
+    /// are kept. `http` is what `sources` connects with, too.
+    pub(crate) fn new(book: Arc<Book>, sources: Sources, http: Http, redactor: Redactor, state_dir: &Path) -> Self {
+        let config = book.now();
         let keys = Arc::new(Keys::new(&config, sources, redactor));
         Self {
-            config,
-            keys,
+            book,
+            current: Mutex::new(Arc::new(Current { config, keys })),
             http,
             back_offs: BackOffs::default(),
+            slots: Slots::default(),
             neighbours: Neighbours::default(),
             confirmed: Confirmed::open(state_dir),
         }
     }
 
+    /// The configuration as it is now, with the keys that still mean something in it.
+    fn current(&self) -> Arc<Current> {
+        let config = self.book.now();
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&current.config, &config) {
+            let keys = Arc::new(current.keys.renewed(&config));
+            *current = Arc::new(Current { config, keys });
+        }
+        Arc::clone(&current)
+    }
+
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
-        let chosen = choose(&self.config, &self.keys, profile);
+        let current = self.current();
+        let chosen = choose(&current.config, &current.keys, profile);
         let Some(Found { choice: local, server }) = self.neighbours.found().filter(|_| self.nothing_else()) else {
             return chosen;
         };
@@ -85,8 +109,8 @@ impl ConfiguredModels {
 
     /// Whether nothing is configured and no key is there, so that the demo model would answer.
     fn nothing_else(&self) -> bool {
-        self.config.models.is_empty()
-            && choose(&self.config, &self.keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
+        let Current { config, keys } = &*self.current();
+        config.models.is_empty() && choose(config, keys, None).is_ok_and(|choice| choice.profile.wire == Wire::Demo)
     }
 }
 
@@ -117,11 +141,16 @@ impl Models for ConfiguredModels {
             });
         }
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
-        let with_key = Renewed::new(profile.clone(), Arc::clone(&self.keys), self.http.clone()).await?;
-        let provider = self.back_offs.around(Arc::new(with_key));
-        let known = room::known(&self.config.catalog, &profile);
+        let current = self.current();
+        let with_key = Renewed::new(profile.clone(), Arc::clone(&current.keys), self.http.clone()).await?;
+        let counted = self
+            .slots
+            .around(Arc::new(with_key), current.config.limits.calls_per_provider);
+        // Who waits out a pause takes nobody's place.
+        let provider = self.back_offs.around(counted);
+        let known = room::known(&current.config.catalog, &profile);
         let prices = known.prices;
-        let written = match self.config.models.contains_key(&profile.name) {
+        let written = match current.config.models.contains_key(&profile.name) {
             true => Written::InConfig,
             false => Written::Nowhere,
         };
@@ -172,7 +201,7 @@ fn cost(prices: Prices, usage: Usage) -> f64 {
 #[async_trait]
 impl KeyDesk for ConfiguredModels {
     fn lacks(&self) -> Vec<String> {
-        self.keys.lacks()
+        self.current().keys.lacks()
     }
 
     fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), RpcError> {
@@ -180,7 +209,8 @@ impl KeyDesk for ConfiguredModels {
             .into_iter()
             .map(|(name, value)| (name, SecretString::from(value)))
             .collect();
-        self.keys
+        self.current()
+            .keys
             .offer(keys)
             .map_err(|error| RpcError::new(ErrorKind::InvalidParams, error.to_string()).hint(error.hint()))
     }
@@ -223,7 +253,7 @@ impl KeyDesk for ConfiguredModels {
         let Ok(Choice { profile, .. }) = self.choice(profile) else {
             return;
         };
-        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.keys.has(name));
+        let lacks = matches!(&profile.key, KeySource::Env(name) if !self.current().keys.has(name));
         if profile.wire != Wire::Demo && !lacks {
             let http = self.http.clone();
             // Ends by itself within the connect timeout, and nothing waits for it.

@@ -4,9 +4,11 @@ use super::clock::Clocks;
 use super::drain::Drain;
 use super::effect::model::Models;
 use super::live::Presence;
+use super::spending::Spending;
 use crate::auth::Redactor;
 use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
+use crate::target::sandbox;
 use crate::tool::{GuardPlan, Tool};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +18,8 @@ use std::time::Duration;
 /// Shared by all sessions of a daemon.
 pub(crate) struct Deps {
     pub(crate) log: EventLog,
-    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    /// What follows from the configuration.
+    pub(crate) standing: Arc<dyn Standing>,
     pub(crate) models: Arc<dyn Models>,
     /// What projects' own files say.
     pub(crate) projects: Arc<Projects>,
@@ -25,13 +28,10 @@ pub(crate) struct Deps {
     pub(crate) guard: GuardPlan,
     /// Knows the keys no output may hold.
     pub(crate) redactor: Redactor,
+    /// What all sessions have spent today.
+    pub(crate) spending: Spending,
     /// Clients that answer approvals of every session.
     pub(crate) answerers: Arc<Presence>,
-    pub(crate) tuning: Tuning,
-    /// Makes the environment of commands from that of a client.
-    pub(crate) environment: EnvironmentRule,
-    /// What commands may reach.
-    pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
     /// The daemon's end.
@@ -40,8 +40,33 @@ pub(crate) struct Deps {
     pub(crate) clocks: Clocks,
 }
 
-/// From a client's environment to that of commands.
-pub(crate) type EnvironmentRule = Box<dyn Fn(&BTreeMap<String, String>) -> BTreeMap<String, String> + Send + Sync>;
+/// What follows from the configuration as it is now. It may say something else when it is asked again: a session that lives takes
+/// from that only what narrows it.
+pub(crate) trait Standing: Send + Sync {
+    /// The tools that models are offered.
+    fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
+
+    /// What commands may reach.
+    fn sandbox(&self) -> sandbox::Settings;
+
+    /// The environment of commands, from that of a client.
+    fn environment(&self, client: &BTreeMap<String, String>) -> BTreeMap<String, String>;
+
+    fn tuning(&self) -> Tuning;
+
+    /// What the model calls of one session, and of all in a day, may cost in US dollars before somebody is asked.
+    fn cost_limits(&self) -> CostLimits;
+
+    /// What is wrong with the configuration's file as it is now, for people; then what it said before holds.
+    fn fault(&self) -> Option<String>;
+}
+
+/// Limits in US dollars; none: nobody is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CostLimits {
+    pub(crate) per_session: Option<f64>,
+    pub(crate) per_day: Option<f64>,
+}
 
 /// Times and bounds that tests set otherwise.
 #[derive(Debug, Clone)]

@@ -3,8 +3,9 @@
 
 use super::state::State;
 use crate::log::{EventLog, LogError, SessionKey};
+use crate::target::sandbox;
 use protocol::event::{ApprovalRequested, Event, ToolRequested};
-use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, Snapshot, TurnView};
+use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, SandboxView, Snapshot, TurnView};
 use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Time, plain_text};
 use std::collections::BTreeMap;
 
@@ -106,7 +107,13 @@ pub(crate) enum Parked {
 }
 
 /// The snapshot of a state, without what is open and who is there.
-pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, parked: Parked) -> Snapshot {
+pub(crate) fn snapshot(
+    session: &SessionId,
+    state: &State,
+    details: &Details,
+    parked: Parked,
+    sandbox: &sandbox::Settings,
+) -> Snapshot {
     let turn = state.turn.as_ref();
     let retry_at = turn.and_then(|turn| match turn.stage {
         super::state::Stage::Calling { retry_at } => retry_at,
@@ -139,6 +146,8 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
             attempt: turn.attempt,
             retry_at,
             started_at: turn.started_at,
+            mode: turn.mode,
+            mode_until: turn.mode_until,
             by: turn.by.clone(),
         }),
         open: Vec::new(),
@@ -178,7 +187,18 @@ pub(crate) fn snapshot(session: &SessionId, state: &State, details: &Details, pa
             })
             .collect(),
         usage: state.usage,
+        cost: state.cost,
+        sandbox: Some(sandbox_view(sandbox)),
         presence: Vec::new(),
+    }
+}
+
+fn sandbox_view(settings: &sandbox::Settings) -> SandboxView {
+    let mode = settings.effective_mode();
+    SandboxView {
+        mode: mode.as_str().to_owned(),
+        network: mode == sandbox::Mode::Off || settings.network == sandbox::Network::On,
+        reduced: mode != sandbox::Mode::Off && settings.support.form == Some(sandbox::Form::Landlock),
     }
 }
 

@@ -1,15 +1,16 @@
 //! The fold: how each event changes the state. Total, for any order of events a log can hold; an event that does not fit changes
 //! nothing, since a log is a fact and not a request.
 
-use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW};
+use super::decide::budget::{COST_DAY, COST_SESSION};
+use super::decide::room::{CONTEXT_BUDGET, CONTEXT_WINDOW, INSTRUCTIONS};
 use super::state::{
     Calibration, Call, Clock, Job, MAX_DENIED, MAX_GRANTS, MAX_READ_FILES, Pending, Progress, Stage, State, Terms,
     Turn, Waiting,
 };
 use crate::tool::jobs::MAX_ENDED;
 use protocol::event::{
-    Decision, Denied, Disposition, Event, InputAccepted, Resolution, SessionChanged, ToolCompleted, ToolRequested,
-    TurnOutcome, TurnStarted,
+    Decision, Denied, Disposition, Event, GoOnLimit, InputAccepted, Resolution, SessionChanged, ToolCompleted,
+    ToolRequested, TurnOutcome, TurnStarted,
 };
 use protocol::{CallId, InputId, Mode, Seq, Time};
 
@@ -74,6 +75,9 @@ impl State {
                     self.calibration.learn(completed.manifest.tokens, usage.input);
                 }
                 self.usage += completed.usage.unwrap_or_default();
+                if let Some(cost) = completed.cost {
+                    *self.cost.get_or_insert(0.0) += cost;
+                }
                 self.with_turn(|turn| {
                     turn.stage = Stage::Acting;
                     turn.lives = 0;
@@ -100,7 +104,14 @@ impl State {
                     seq,
                 };
                 match &request.call {
-                    None => turn.go_on = Some(pending),
+                    None => {
+                        turn.go_on = Some(pending);
+                        turn.asks = request.limit;
+                        if turn.step == 0 {
+                            // Nothing runs: it waits for a person before its first model call.
+                            turn.stage = Stage::Acting;
+                        }
+                    }
                     Some(id) => {
                         if let Some(call) = turn.call_mut(id) {
                             call.firm = request.firm;
@@ -124,7 +135,9 @@ impl State {
                 self.with_turn(|turn| match &resolved.call {
                     None => {
                         turn.go_on = None;
-                        if allows {
+                        if allows && turn.asks == Some(GoOnLimit::Cost) {
+                            turn.cost_allowed = true;
+                        } else if allows {
                             turn.step_limit = turn.step_limit.saturating_add(more_steps);
                         }
                     }
@@ -147,12 +160,22 @@ impl State {
             Event::ToolCompleted(completed) => self.finish_call(completed),
             Event::NoticeAdded(notice) => match notice.code.as_str() {
                 "model_choice" => self.announced = Some(notice.text.clone()),
+                "config" => self.config_fault = Some(notice.text.clone()),
                 "project_config" => self.project_notice = Some(notice.text.clone()),
+                COST_SESSION => self.session_cost_noticed = Some(notice.text.clone()),
+                COST_DAY => self.day_cost_noticed = Some(notice.text.clone()),
+                INSTRUCTIONS => self.remarked = Some(notice.text.clone()),
                 CONTEXT_WINDOW => self.doubted = Some(notice.text.clone()),
                 CONTEXT_BUDGET => self.context_noticed = true,
                 _ => {}
             },
             Event::TodoChanged(changed) => self.todo.clone_from(&changed.items),
+            Event::JobStopRequested(request) => {
+                let job = self.jobs.iter_mut().find(|job| job.id == request.job);
+                if let Some(job) = job {
+                    job.stopping = Some(at);
+                }
+            }
             Event::JobEnded(ended) => {
                 self.jobs.retain(|job| job.id != ended.job);
                 self.ended_jobs.push((ended.job.clone(), seq));
@@ -202,6 +225,7 @@ impl State {
                 mode: accepted.mode,
                 mode_until: accepted.mode_until,
                 unattended: accepted.unattended,
+                tools: accepted.tools.clone(),
                 timeout_ms: accepted.timeout_ms,
                 interactive: accepted.interactive,
                 by: accepted.by.clone(),
@@ -246,6 +270,7 @@ impl State {
             mode: started.mode,
             mode_until: started.mode_until,
             unattended: started.unattended,
+            tools: started.tools.clone(),
             interactive: started.interactive,
             clock: Clock {
                 limit_ms: started.timeout_ms,
@@ -260,6 +285,8 @@ impl State {
             calls: Vec::new(),
             go_on: None,
             step_limit: self.settings.limits.max_steps,
+            asks: None,
+            cost_allowed: false,
             failures: 0,
             failing_since: None,
             lives: 0,
@@ -287,6 +314,7 @@ impl State {
                 id,
                 call: completed.call.clone(),
                 started_at: self.at,
+                stopping: None,
             });
         }
         for (path, hash) in &completed.files {

@@ -8,7 +8,7 @@ use crate::config::Project;
 use crate::tool::Tool;
 use protocol::event::Choice;
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, JobId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,6 +25,8 @@ pub(crate) enum Message {
     CancelInput(InputId, By, Reply<()>),
     ResumeQueue(By, Reply<()>),
     Interrupt(Option<TurnId>, By, Reply<Interrupted>),
+    /// A command in the background is to end.
+    KillJob(JobId, By, Reply<()>),
     /// The call that an approval is about, for somebody who wants to change it.
     Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),

@@ -1,6 +1,7 @@
 //! Everything that can wake a session: what clients ask, how effects end, what time brings. One closed enum; whatever a decision
 //! needs beside the state stands in the input or in its context.
 
+use super::decide::budget::Budget;
 use super::drain::Draining;
 use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
@@ -27,6 +28,11 @@ pub(crate) enum Input {
     },
     Interrupt {
         turn: Option<TurnId>,
+        by: By,
+    },
+    /// A command in the background is to end.
+    StopJob {
+        job: JobId,
         by: By,
     },
     Answer(Box<Answer>),
@@ -58,6 +64,8 @@ pub(crate) struct Send {
     /// How long that mode holds; none: as long as the turn.
     pub(crate) mode_for_ms: Option<u64>,
     pub(crate) unattended: Option<Unattended>,
+    /// Names of the tools its turn may use; none: all.
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
     pub(crate) by: By,
@@ -119,6 +127,8 @@ pub(crate) struct Replied {
     pub(crate) cost: Option<f64>,
     pub(crate) manifest: Manifest,
     pub(crate) room: Room,
+    /// What a person should know of the project's instructions.
+    pub(crate) remark: Option<String>,
 }
 
 /// How much context a model takes and how much a call used of it, in tokens.
@@ -235,6 +245,10 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
+    /// What model calls may cost.
+    pub(crate) budget: Budget,
+    /// What is wrong with the configuration's file as it is now.
+    pub(crate) config_fault: Option<String>,
     /// Whether the daemon's end has begun: then no turn starts.
     pub(crate) draining: Draining,
     /// What is to be said about the model that would be chosen now, if no person named it.

@@ -24,8 +24,8 @@ pub(crate) async fn inspect_command(
     root: &Path,
     environment: BTreeMap<String, String>,
 ) -> Result<Facts, String> {
-    let tool = deps
-        .tools
+    let tools = deps.standing.tools();
+    let tool = tools
         .iter()
         .find(|tool| tool.spec().name == "bash")
         .ok_or("there is no tool bash")?;
@@ -34,7 +34,7 @@ pub(crate) async fn inspect_command(
         cwd: cwd.to_owned(),
         environment,
         hidden: deps.hidden.clone(),
-        sandbox: deps.sandbox.clone(),
+        sandbox: deps.standing.sandbox(),
     };
     let opened = tokio::task::spawn_blocking(move || Target::open(spec))
         .await

@@ -18,5 +18,6 @@ pub(super) async fn look(deps: &Deps, row: &SessionRow) -> Result<Snapshot, RpcE
         .await
         .map_err(|error| super::actor::storage(&error))?;
     let parked = if state.turn.is_some() { Parked::Yes } else { Parked::No };
-    Ok(snapshot(&SessionId(row.id.clone()), &state, &details, parked))
+    let sandbox = deps.standing.sandbox();
+    Ok(snapshot(&SessionId(row.id.clone()), &state, &details, parked, &sandbox))
 }

@@ -59,7 +59,8 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         Project::default()
     });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
-    let mut first = first_live(&state, &session, &details, parked);
+    let sandbox = deps.standing.sandbox();
+    let mut first = first_live(&state, &session, &details, parked, &sandbox);
     first.ring = Arc::new(ring.clone());
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
@@ -70,7 +71,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         clock: SessionClock::new(deps.clocks, state.at),
         grace_until: tokio::time::Instant::now()
             + if state.turn.is_some() {
-                deps.tuning.grace
+                deps.standing.tuning().grace
             } else {
                 Duration::ZERO
             },
@@ -78,8 +79,11 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         environment,
         place: None,
         project,
+        tools: deps.standing.tools(),
+        sandbox,
         jobs,
         history: None,
+        instructions: None,
         ring,
         publisher,
         presence,

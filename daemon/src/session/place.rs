@@ -1,6 +1,7 @@
 //! Where a session's calls happen. Opening it asks the file system, which may take its time (a network mount, a disk that spins up), so
 //! it is done off the runtime's threads, by whichever effect needs it first, and never by the actor.
 
+use crate::target::sandbox;
 use crate::target::{Target, TargetSpec, is_personal};
 use crate::tool::{Jobs, Place, ReadSet};
 use futures::FutureExt;
@@ -38,6 +39,17 @@ impl LazyPlace {
             })
         };
         Self(open.boxed().shared())
+    }
+
+    /// The same place, whose commands run in another sandbox.
+    pub(super) fn in_sandbox(&self, sandbox: sandbox::Settings) -> Self {
+        let before = self.0.clone();
+        let narrowed = async move {
+            let place = before.await?;
+            let target = place.target.with_sandbox(sandbox);
+            Ok(Place { target, ..place })
+        };
+        Self(narrowed.boxed().shared())
     }
 
     /// The place.

@@ -164,6 +164,7 @@ fn panicked(effect: &Effect) -> End {
                 usage: None,
             }),
             history: crate::context::history::History::default(),
+            instructions: None,
         })),
         Effect::Job(job) => End::Job(Box::new(JobEnd {
             output: message,

@@ -187,7 +187,7 @@ impl Registry {
             let age = (self.deps.clocks.wall)().ms_since(Time(row.updated_at_ms));
             if row.phase != Phase::Idle.as_str()
                 && row.phase != BACKGROUND
-                && self.deps.tuning.parks(Duration::from_millis(age))
+                && self.deps.standing.tuning().parks(Duration::from_millis(age))
             {
                 continue;
             }

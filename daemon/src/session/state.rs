@@ -2,14 +2,14 @@
 //! deciding needs. `fold` is the only way to change it.
 
 use crate::policy::Grant;
-use protocol::event::{Denied, TodoItem, TurnOutcome};
+use protocol::event::{Denied, GoOnLimit, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
 use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the stored form: a state of another version is not read, the log is folded anew.
-pub(crate) const STATE_VERSION: u32 = 2;
+pub(crate) const STATE_VERSION: u32 = 3;
 
 /// Inputs that may wait. Beyond it a `send` answers `queue_full`.
 pub(crate) const MAX_WAITING: usize = 32;
@@ -48,6 +48,8 @@ pub(crate) struct State {
     /// Content hash of each file as the model last saw it.
     pub(crate) read_files: BTreeMap<String, String>,
     pub(crate) usage: Usage,
+    /// US dollars of all model calls whose price is known.
+    pub(crate) cost: Option<f64>,
     /// What the model means to do; bounded by its tool, 64 items of 200 characters.
     pub(crate) todo: Vec<TodoItem>,
     /// Commands in the background; bounded by their tool, `MAX_JOBS`.
@@ -60,6 +62,13 @@ pub(crate) struct State {
     pub(crate) announced: Option<String>,
     /// The last notice about what does not count of the project's own file.
     pub(crate) project_notice: Option<String>,
+    /// The last notice about a mistake in the configuration's file.
+    pub(crate) config_fault: Option<String>,
+    /// The last notice about the project's instructions.
+    pub(crate) remarked: Option<String>,
+    /// The last notices about what model calls cost.
+    pub(crate) session_cost_noticed: Option<String>,
+    pub(crate) day_cost_noticed: Option<String>,
     /// The last notice about a context window nobody knows.
     pub(crate) doubted: Option<String>,
     /// A person was told that the context nears its budget.
@@ -74,6 +83,9 @@ pub(crate) struct Job {
     /// The call that started it.
     pub(crate) call: CallId,
     pub(crate) started_at: Time,
+    /// Since when it is to end.
+    #[serde(default)]
+    pub(crate) stopping: Option<Time>,
 }
 
 /// An input that waits.
@@ -93,6 +105,9 @@ pub(crate) struct Terms {
     #[serde(default)]
     pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Option<Unattended>,
+    /// Names of the tools its turn may use; none: all.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
     pub(crate) by: By,
@@ -108,6 +123,9 @@ pub(crate) struct Turn {
     #[serde(default)]
     pub(crate) mode_until: Option<Time>,
     pub(crate) unattended: Unattended,
+    /// Names of the tools it may use; none: all.
+    #[serde(default)]
+    pub(crate) tools: Option<Vec<String>>,
     pub(crate) interactive: bool,
     pub(crate) clock: Clock,
     pub(crate) inputs: Vec<InputId>,
@@ -121,6 +139,12 @@ pub(crate) struct Turn {
     pub(crate) go_on: Option<Pending>,
     /// Steps it may take before it is asked (again).
     pub(crate) step_limit: u32,
+    /// What it reached when it was asked last.
+    #[serde(default)]
+    pub(crate) asks: Option<GoOnLimit>,
+    /// A person said that it may go on whatever it costs.
+    #[serde(default)]
+    pub(crate) cost_allowed: bool,
     /// Failures of this step's model call.
     pub(crate) failures: u32,
     /// Moment of this step's first failure.

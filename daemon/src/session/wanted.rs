@@ -1,7 +1,7 @@
 //! Which work the state wants: a function of the state alone. The runner starts what is wanted and does not run, and cancels what
 //! runs and is no longer wanted; a restart is nothing else.
 
-use super::state::{Progress, Stage, State, Turn};
+use super::state::{Job, Progress, Stage, State, Turn};
 use protocol::{CallId, JobId, Seq, Time, TurnId};
 use std::collections::BTreeMap;
 
@@ -45,7 +45,8 @@ pub(crate) enum Urge {
 /// The work that should be under way, and how.
 pub(crate) fn wanted(state: &State) -> BTreeMap<Effect, Urge> {
     let mut wanted = state.turn.as_ref().map(of_turn).unwrap_or_default();
-    wanted.extend(state.jobs.iter().map(|job| (Effect::Job(job.id.clone()), Urge::Run)));
+    let urge = |job: &Job| job.stopping.map_or(Urge::Run, |since| Urge::Stop { since });
+    wanted.extend(state.jobs.iter().map(|job| (Effect::Job(job.id.clone()), urge(job))));
     wanted
 }
 

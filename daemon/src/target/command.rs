@@ -23,6 +23,9 @@ use super::{Target, TargetError, environment, harden, lock};
 /// Bytes read from a command at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
 
+/// Bytes that a program may be given to read: what a pipe holds, so that handing them over never waits for long.
+pub const INPUT_LIMIT_BYTES: usize = 64 * 1024;
+
 /// Bytes of a guard's report; it is one short line.
 const REPORT_LIMIT_BYTES: usize = 4096;
 
@@ -99,6 +102,43 @@ impl Target {
         cwd: &Resolved,
         confinement: Confinement,
     ) -> Result<Running, TargetError> {
+        let path = self.environment().get("PATH").map(String::as_str);
+        self.start_line(plan, shell_line(path, command), 0, cwd, confinement)
+    }
+
+    /// Starts a program without a shell, in `cwd` and outside of any sandbox: the user's own, named in their configuration. It
+    /// reads `input`, at most [`INPUT_LIMIT_BYTES`].
+    ///
+    /// # Errors
+    /// As [`Target::start_command`]; an input that is too long.
+    pub async fn start_program(
+        &self,
+        plan: &GuardPlan,
+        line: &[String],
+        input: &[u8],
+        cwd: &Resolved,
+    ) -> Result<Running, TargetError> {
+        if input.len() > INPUT_LIMIT_BYTES {
+            return Err(TargetError::Refused(format!(
+                "an input of {} bytes is too long for a program",
+                input.len()
+            )));
+        }
+        let line = line.iter().map(Into::into).collect();
+        let mut running = self.start_line(plan, line, input.len() as u64, cwd, Confinement::Outside)?;
+        // A guard that is gone already says so at its end.
+        let _ = running.control.write_all(input).await;
+        Ok(running)
+    }
+
+    fn start_line(
+        &self,
+        plan: &GuardPlan,
+        line: Vec<OsString>,
+        input_bytes: u64,
+        cwd: &Resolved,
+        confinement: Confinement,
+    ) -> Result<Running, TargetError> {
         let inherited = harden::inherited();
         let sandbox = self.sandbox().profile(confinement, self, plan.state_dir.clone());
         let environment = self.confined_environment(confinement, sandbox.as_ref());
@@ -112,8 +152,9 @@ impl Target {
             cwd_id: self.directory_id(cwd)?,
             umask: inherited.umask,
             nofile_soft: inherited.nofile_soft,
+            input_bytes,
             sandbox,
-            line: shell_line(environment.get("PATH").map(String::as_str), command),
+            line,
         };
         let mut guard = tokio::process::Command::new(&plan.exe);
         guard.arg(EXEC_GUARD).args(order.to_arguments().map_err(failed)?);

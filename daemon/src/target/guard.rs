@@ -2,6 +2,7 @@
 //! end when it should, above all when the daemon dies.
 //!
 //! Its standard descriptors are its whole interface. On 0 it reads the control pipe, whose write end only the daemon holds:
+//! what the command is to read comes first, if there is something; then
 //! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
 //! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
 //! `signal NUMBER` or `failed REASON`. For its whole life it holds a share of the guards' lock. It has one thread and does
@@ -9,8 +10,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -62,6 +64,8 @@ pub(super) struct Order {
     pub(super) umask: u32,
     /// Soft limit of open descriptors; none if unlimited.
     pub(super) nofile_soft: Option<u64>,
+    /// Bytes on the control pipe, before anything else, that the command reads as its input.
+    pub(super) input_bytes: u64,
     /// What the command may reach; everything its user may if none.
     pub(super) sandbox: Option<Profile>,
     /// Program and arguments.
@@ -84,6 +88,7 @@ impl Order {
             format!("{device}:{inode}").into(),
             format!("{:o}", self.umask).into(),
             nofile.into(),
+            self.input_bytes.to_string().into(),
             serde_json::to_string(&self.sandbox)?.into(),
         ];
         arguments.extend(self.line.iter().cloned());
@@ -103,6 +108,7 @@ impl Order {
             "unlimited" => None,
             number => Some(number.parse().ok()?),
         };
+        let input_bytes = arguments.next()?.to_str()?.parse().ok()?;
         let sandbox = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
         let line: Vec<OsString> = arguments.collect();
         (!line.is_empty()).then_some(Self {
@@ -111,6 +117,7 @@ impl Order {
             cwd_id: FileId { device, inode },
             umask,
             nofile_soft,
+            input_bytes,
             sandbox,
             line,
         })
@@ -164,7 +171,8 @@ fn guard(order: &Order) -> io::Result<()> {
         // Nobody reading is no reason not to run.
         let _ = io::stdout().write_all(UNSEEN.as_bytes());
     }
-    let started = start(order, plan);
+    let input = input(order, &mut control)?;
+    let started = start(order, plan, input);
     let done = started.and_then(|brood| attend(brood, &mut control));
     ghosts.leave();
     done
@@ -228,7 +236,28 @@ fn go_to(cwd: &Path, id: FileId) -> io::Result<()> {
     )))
 }
 
-fn start(order: &Order, plan: Option<Plan>) -> io::Result<Brood> {
+/// What the command reads: a file without a name, which never makes anybody wait, or nothing.
+fn input(order: &Order, control: &mut File) -> io::Result<Stdio> {
+    if order.input_bytes == 0 {
+        return Ok(Stdio::null());
+    }
+    let place = order.lock.with_file_name(format!("input-{}", std::process::id()));
+    let mut options = File::options();
+    let mut file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&place)?;
+    std::fs::remove_file(&place)?;
+    if io::copy(&mut control.take(order.input_bytes), &mut file)? < order.input_bytes {
+        return Err(io::Error::other("the daemon ended"));
+    }
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Brood> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
@@ -237,7 +266,7 @@ fn start(order: &Order, plan: Option<Plan>) -> io::Result<Brood> {
     let sandbox = order.sandbox.clone().zip(plan);
     let (hear, tell) = sandbox::channel(order.sandbox.as_ref())?;
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).process_group(0);
+    command.args(arguments).stdin(input).process_group(0);
     command.stdout(output()?).stderr(output()?);
     let child = told::spawn(command, move || {
         confine(umask, nofile_soft)?;
@@ -349,6 +378,7 @@ mod tests {
                 },
                 umask: 0o027,
                 nofile_soft,
+                input_bytes: 3,
                 sandbox: None,
                 line: vec!["bash".into(), "-c".into(), "echo \"$1\"\n-- x".into()],
             };

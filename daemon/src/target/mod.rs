@@ -34,7 +34,7 @@ pub mod sandbox;
 mod told;
 pub mod walk;
 
-pub use command::{CommandEnd, CommandEvent, GuardPlan, Running};
+pub use command::{CommandEnd, CommandEvent, GuardPlan, INPUT_LIMIT_BYTES, Running};
 pub use environment::{command_environment, is_listed, is_personal};
 pub use guard::exec_guard;
 pub use harden::harden_daemon;
@@ -183,6 +183,26 @@ impl Target {
             hidden,
             sandbox,
         })))
+    }
+
+    /// The same place, whose commands run in another sandbox.
+    #[must_use]
+    pub fn with_sandbox(&self, sandbox: sandbox::Settings) -> Self {
+        let Inner {
+            roots,
+            cwd,
+            environment,
+            hidden,
+            ..
+        } = &*self.0;
+        let (roots, cwd, hidden) = (Arc::clone(roots), cwd.clone(), hidden.clone());
+        Self(Arc::new(Inner {
+            roots,
+            cwd,
+            environment: environment.clone(),
+            hidden,
+            sandbox,
+        }))
     }
 
     /// Where commands start, without symbolic links.

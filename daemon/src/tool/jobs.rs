@@ -226,7 +226,7 @@ impl Jobs {
     }
 
     /// Asks a running job to end.
-    pub(super) fn stop(&self, id: &JobId, level: StopLevel) {
+    pub fn stop(&self, id: &JobId, level: StopLevel) {
         if let Some(job) = self.locked().running.get(id) {
             job.stop.send_if_modified(|now| {
                 let raised = level > *now;

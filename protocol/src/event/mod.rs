@@ -138,6 +138,9 @@ events! {
         /// When that mode ends and the session's holds again; absent: with the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode_until: Option<Time>,
+        /// Names of the tools the turn may use; absent: all that are offered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         /// Whether a person watches the answer come.
@@ -166,6 +169,9 @@ events! {
         mode: Option<Mode>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode_until: Option<Time>,
+        /// Names of the tools the turn may use; absent: all that are offered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         #[serde(default)]
@@ -284,6 +290,9 @@ events! {
         action: Action,
         reason: String,
         choices: Vec<Choice>,
+        /// Without a call: what the turn has reached; absent: its steps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<GoOnLimit>,
         /// What an answer for the session would cover, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
@@ -344,6 +353,8 @@ events! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<JobId>,
     }
+    /// Somebody asked a command in the background to end.
+    "job.stop_requested" => JobStopRequested { job: JobId, by: By, }
     /// A command in the background is over.
     "job.ended" => JobEnded {
         job: JobId,

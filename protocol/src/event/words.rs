@@ -112,6 +112,9 @@ pub struct Manifest {
     pub history: Vec<(Seq, Seq)>,
     /// Hash of the system prompt.
     pub system: String,
+    /// What the system prompt is made of, in its order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<PromptSource>,
     /// Names of the tools offered.
     pub tools: Vec<String>,
     /// Bytes of the request's texts.
@@ -121,6 +124,18 @@ pub struct Manifest {
     /// Private parts left out because they belong to another provider.
     #[serde(skip_serializing_if = "is_zero")]
     pub private_dropped: u32,
+}
+
+/// A piece of the system prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PromptSource {
+    /// `built-in`, or the name of a file in the project's root.
+    pub source: String,
+    /// Hex SHA-256 of the piece as the model sees it.
+    pub hash: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
@@ -189,6 +204,16 @@ pub struct Action {
     /// The whole address, its host in the form that goes over the wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+}
+
+/// What a turn has reached, so that a person is asked whether it may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GoOnLimit {
+    /// The steps it may take.
+    Steps,
+    /// What model calls may cost.
+    Cost,
 }
 
 /// What may be answered.

@@ -2,6 +2,7 @@
 
 use super::model::LocalServer;
 use super::session::Standing;
+use crate::attention::Attention;
 use crate::frame::Role;
 use crate::time::Time;
 use schemars::JsonSchema;
@@ -54,6 +55,12 @@ pub struct Hello {
     pub environment: Vec<String>,
     /// What answers when a session names no model, and why; for people.
     pub model_notice: Option<String>,
+    /// When and how to ask for the attention of a person who looks elsewhere.
+    #[serde(default)]
+    pub attention: Attention,
+    /// What is wrong with the configuration's file as it is now; what it said before holds until it is mended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_fault: Option<String>,
     /// A model server of this machine that could answer instead of the demo model, once a person says so with `model.confirm`. Absent
     /// too where somebody said no.
     #[serde(default, skip_serializing_if = "Option::is_none")]

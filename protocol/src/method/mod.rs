@@ -4,6 +4,7 @@
 mod approval;
 mod auth;
 mod daemon;
+mod job;
 mod model;
 mod session;
 mod tool;
@@ -14,6 +15,7 @@ mod watch;
 pub use approval::*;
 pub use auth::*;
 pub use daemon::*;
+pub use job::*;
 pub use model::*;
 pub use session::*;
 pub use tool::*;
@@ -127,6 +129,10 @@ methods! {
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
     /// Every tool, also those that models are not offered.
     Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
+    /// Commands in the background, the oldest first.
+    Watch "job.list" => JobList(JobListParams) -> Vec<JobInfo>;
+    /// Asks a job to end; what is left of it after 2 s is killed. `job.ended` says how it ended.
+    Act "job.kill" => JobKill(JobKillParams) -> Empty;
     /// The user's own rules, and those of a project.
     Watch "rule.list" => RuleList(RuleListParams) -> Vec<RuleView>;
     Act "rule.add" => RuleAdd(RuleAddParams) -> RuleView;
@@ -135,7 +141,7 @@ methods! {
     Watch "rule.test" => RuleTest(RuleTestParams) -> RuleVerdict;
     /// The values in force and where each comes from.
     Watch "config.get" => ConfigGet(ConfigGetParams) -> ConfigView;
-    /// Changes the user's file; it counts once the daemon starts again.
+    /// Changes the user's file; it counts at once.
     Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
     Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
     Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;

@@ -167,6 +167,9 @@ pub struct SendParams {
     pub mode_for_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unattended: Option<Unattended>,
+    /// Names of the tools the turn this input starts may use, of those that are offered; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
     /// Bound of the turn this input starts; time in which only people are waited for does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

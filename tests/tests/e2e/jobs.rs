@@ -76,9 +76,13 @@ async fn a_job_is_polled_and_killed_with_all_it_started() -> anyhow::Result<()> 
     let server = ModelServer::start(start)?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     let session = daemon.session("all").await?;
+    let mut watcher = daemon.observer().await?;
+    watcher.attach(&session, Some(0)).await?;
     daemon.send(&session, "start it").await?;
     daemon.turn_end(&session, 1).await?;
     let id = job(&daemon.log(&session)?).ok_or_else(|| anyhow::anyhow!("no job"))?;
+    let printed = |frame: &Value| is(frame, "delta") && frame["item"] == id.as_str() && frame["stream"] == "output";
+    watcher.until("its output", printed).await?;
     assert!(
         process::descendants(daemon.pid()?)
             .iter()
@@ -179,6 +183,49 @@ async fn the_ninth_job_is_refused() -> anyhow::Result<()> {
         .last()
         .map(|end| (end.text("outcome"), end.text("output").contains("8 jobs run already")));
     assert_eq!(refused, Some(("not_run", true)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn people_see_what_runs_in_the_background_and_end_it() -> anyhow::Result<()> {
+    let script = Script::by_step([background("echo one; sleep 1000 & sleep 1000"), Reply::text("Started.")]);
+    let server = ModelServer::start(script)?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "start it").await?;
+    daemon.turn_end(&session, 1).await?;
+    let id = job(&daemon.log(&session)?).ok_or_else(|| anyhow::anyhow!("no job"))?;
+    let listed = daemon.ctl(&["ps", "--json"]).await?.ok()?.json()?;
+    assert_eq!(
+        (&listed[0]["job"], &listed[0]["session"]),
+        (&json!(id), &json!(session))
+    );
+    let shown = daemon.ctl(&["ps"]).await?.ok()?.stdout;
+    assert!(shown.contains(&id) && shown.contains("sleep 1000"), "{shown}");
+
+    let wrong = daemon.ctl(&["interrupt", &session, "--job", "j1"]).await?;
+    assert!(
+        wrong.code == Some(8) && wrong.stderr.contains("no job j1"),
+        "{}",
+        wrong.stderr
+    );
+    daemon.ctl(&["interrupt", &session, "--job", &id]).await?.ok()?;
+    let log = daemon
+        .until(&session, "its end", |frame| is(frame, "job.ended"))
+        .await?;
+    assert_eq!(last(&log)?["data"]["outcome"], "stopped");
+    let asked = log.iter().find(|event| is(event, "job.stop_requested"));
+    assert!(
+        asked.is_some_and(|asked| asked["data"]["by"]["client"] == "agentctl"),
+        "who ended it is recorded"
+    );
+    assert!(
+        !process::descendants(daemon.pid()?)
+            .iter()
+            .any(|process| process.command.contains("sleep 1000"))
+    );
+    let again = daemon.ctl(&["interrupt", &session, "--job", &id]).await?;
+    assert_eq!(again.code, Some(8), "{}", again.stderr);
     Ok(())
 }
 

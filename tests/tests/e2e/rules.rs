@@ -45,6 +45,63 @@ async fn a_command_is_judged_without_running_it() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_test_says_what_a_session_then_meets() -> anyhow::Result<()> {
+    let commands = [
+        "ls -la",
+        "cat README.md | wc -l",
+        "cat .env",
+        "grep -r x .",
+        "git status",
+        "git log --oneline",
+        "no-such-program --version",
+        "touch made",
+        "touch made && git push origin main",
+        "echo hi > /tmp/elsewhere",
+        "find . -delete",
+        "rm -rf ~",
+        "sh -c 'ls'",
+        "cargo test",
+        "./script.sh",
+        "cd / && ls",
+    ];
+    let calls = commands.iter().fold(Reply::default(), |reply, command| {
+        reply.call("bash", json!({ "command": command }))
+    });
+    let server = ModelServer::start(Script::by_step([calls, Reply::text("Done.")]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let project = daemon.home.project();
+    std::fs::create_dir_all(project.join(".agent"))?;
+    let asks = "[[rule]]\ndecision = \"ask\"\ncommand = \"ls\"\n";
+    std::fs::write(project.join(".agent/config.toml"), asks)?;
+    std::fs::write(project.join("script.sh"), "ls\n")?;
+    daemon.ctl(&["rules", "add", "allow", "cargo", "test"]).await?.ok()?;
+    daemon.ctl(&["rules", "add", "deny", "git push"]).await?.ok()?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    daemon.approval(&session).await?;
+    let log = daemon.log(&session)?;
+    let met: Vec<&Value> = log
+        .iter()
+        .filter(|event| event.kind == "tool.requested")
+        .map(|event| &event.data["verdict"])
+        .collect();
+    assert_eq!(met.len(), commands.len());
+    for (command, met) in commands.iter().zip(met) {
+        let told = verdict(&daemon, &["--mode", "ask", "--", command]).await?;
+        assert_eq!(
+            (&told["verdict"], &told["reason"], &told["rule"]),
+            (
+                &met["decision"],
+                &met["reason"],
+                met.get("rule").unwrap_or(&Value::Null)
+            ),
+            "{command}"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn rules_are_added_listed_tried_and_removed() -> anyhow::Result<()> {
     let daemon = Home::new()?.start().await?;
     daemon.ctl(&["rules", "add", "allow", "touch", "made"]).await?.ok()?;

@@ -169,3 +169,34 @@ async fn the_user_switches_tools_on_and_off_and_sees_why() -> anyhow::Result<()>
     assert!(step.is_some_and(|tools| tools.contains("\"time\"") && !tools.contains("\"bash\"")));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_turn_is_offered_the_tools_that_are_named_and_the_next_one_all() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("Yes.")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let send = async |arguments: &[&str]| {
+        let all: Vec<&str> = ["send", "-s", &session]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .chain(["hello"])
+            .collect();
+        daemon.ctl(&all).await
+    };
+    send(&["--tools", "read_file,grep"]).await?.ok()?;
+    send(&["--no-tools"]).await?.ok()?;
+    send(&[]).await?.ok()?;
+    assert_eq!(server.request(1).await?.tools, ["read_file", "grep"]);
+    assert!(server.request(2).await?.tools.is_empty());
+    assert!(server.request(3).await?.tools.len() > 5);
+    for (tool, reason) in [("read_flie", "there is no tool read_flie"), ("time", "off by default")] {
+        let refused = send(&["--tools", tool]).await?;
+        assert!(
+            refused.code == Some(1) && refused.stderr.contains(reason),
+            "{}",
+            refused.stderr
+        );
+    }
+    Ok(())
+}

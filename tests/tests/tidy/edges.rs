@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("models", &["api", "auth", "config", "context", "provider", "session"]),
     ("startup", &["api", "auth", "config", "context", "log"]),
+    ("notify", &["config", "log", "session", "target"]),
     ("context", &["config", "log", "provider", "tool"]),
     ("tool", &["policy", "target"]),
     ("provider", &["auth", "config"]),
@@ -25,7 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// What puts the modules together.
-const TOGETHER: &[&str] = &["main", "lib", "startup", "models"];
+const TOGETHER: &[&str] = &["main", "lib", "startup", "models", "current"];
 
 /// A crate or module that only some places may name.
 const RESERVED: &[(&str, &[&str], &str)] = &[

@@ -51,6 +51,8 @@ pub(super) async fn run(invocation: &Invocation, json: bool, params: ApprovalLis
     loop {
         let lost = match open(&connect).await {
             Ok(mut connections) => {
+                let attention = connections.client.hello().attention;
+                inbox.tty.iter().for_each(|tty| tty.attend(attention));
                 let caught = tokio::select! {
                     result = inbox.follow(&mut connections, &params) => Err(result),
                     caught = signals.next() => Ok(caught),

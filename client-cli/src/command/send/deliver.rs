@@ -7,6 +7,7 @@ use crate::ask::Tty;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow, LOOK_EVERY, LOOK_FOR, passing};
 use crate::invocation::Invocation;
+use protocol::attention::Attention;
 use protocol::client::{Client, ClientError, Connect};
 use protocol::method::{
     CreateParams, GetParams, SendParams, Sent, SessionCreate, SessionGet, SessionInfo, SessionSend, SessionUpdate,
@@ -42,6 +43,8 @@ pub(super) struct Delivered {
     pub(super) sent: Sent,
     /// What has happened in the session since before the input; absent if nobody waits for the answer.
     pub(super) follow: Option<Follow>,
+    /// How the person who waits is to be called.
+    pub(super) attention: Attention,
 }
 
 impl Plan {
@@ -74,6 +77,7 @@ impl Plan {
             mode: arguments.mode.map(|mode| mode.mode),
             mode_for_ms: arguments.mode.and_then(|mode| mode.for_ms),
             unattended: Some(arguments.unattended(tty)),
+            tools: arguments.tools(),
             timeout_ms: arguments.timeout,
             interactive: invocation.output.on_terminal() && !arguments.json && !arguments.no_wait,
         };
@@ -89,6 +93,7 @@ impl Plan {
     }
 
     async fn carry_out(&mut self, connect: &Connect, mut client: Client) -> Result<Delivered, ClientError> {
+        let attention = client.hello().attention;
         self.offer.make(&mut client).await?;
         let mut session = self.session(&mut client).await?;
         let before = *self.before.get_or_insert(session.head);
@@ -109,7 +114,12 @@ impl Plan {
         if let Some(follow) = &mut follow {
             follow.call_on(client);
         }
-        Ok(Delivered { session, sent, follow })
+        Ok(Delivered {
+            session,
+            sent,
+            follow,
+            attention,
+        })
     }
 
     /// Finds or makes the session; from then on it is meant by its id.
@@ -148,11 +158,12 @@ fn new_session(invocation: &Invocation, arguments: &Arguments) -> Result<CreateP
 }
 
 /// Delivers, and waits for a successor where the daemon is about to stop or just did.
-pub(super) async fn deliver(connect: &Connect, mut plan: Plan) -> Result<Delivered, Failure> {
+pub(super) async fn deliver(invocation: &Invocation, connect: &Connect, mut plan: Plan) -> Result<Delivered, Failure> {
     let mut give_up_at = None;
     loop {
         let result = match Client::connect(connect).await {
             Ok(client) => {
+                invocation.warn(&client);
                 give_up_at.get_or_insert_with(|| Instant::now() + LOOK_FOR);
                 plan.carry_out(connect, client).await
             }

@@ -68,6 +68,12 @@ pub(crate) struct Arguments {
     /// What happens to approvals nobody can answer: wait, deny[:DURATION] or fail
     #[arg(long, value_name = "POLICY", value_parser = unattended)]
     unattended: Option<Unattended>,
+    /// Tools the turn may use, such as `read_file,grep`; `agentctl tools` lists them
+    #[arg(long, value_name = "TOOL,…", value_delimiter = ',', group = "offered")]
+    tools: Option<Vec<String>>,
+    /// No tools at all
+    #[arg(long, group = "offered")]
+    no_tools: bool,
     /// Print a frame a line, last a result
     #[arg(long)]
     json: bool,
@@ -91,6 +97,15 @@ impl Arguments {
             (true, _) => Delivery::Steer,
             (_, true) => Delivery::Interrupt,
             _ => Delivery::Queue,
+        }
+    }
+
+    /// The tools that are named; none: all that are offered.
+    fn tools(&self) -> Option<Vec<String>> {
+        if self.no_tools {
+            Some(Vec::new())
+        } else {
+            self.tools.clone()
         }
     }
 
@@ -136,17 +151,23 @@ async fn send(invocation: &Invocation, arguments: Arguments, known: &mut ResultL
     let connect: Connect = connect(answers, Autostart::Yes);
     let plan = deliver::Plan::new(invocation, &arguments, content, tty.as_ref())?;
     if arguments.no_wait {
-        let Delivered { session, sent, .. } = deliver::deliver(&connect, plan).await?;
+        let Delivered { session, sent, .. } = deliver::deliver(invocation, &connect, plan).await?;
         note(known, &session.id, &sent);
         return accepted(invocation, &arguments, &sent, known);
     }
     // From the moment the input may be durable, Ctrl-C has to interrupt its turn and not just to leave it running.
     let mut signals = Signals::new()?;
-    let delivered = match signals.during(deliver::deliver(&connect, plan)).await {
+    let delivered = match signals.during(deliver::deliver(invocation, &connect, plan)).await {
         Ok(delivered) => delivered?,
         Err(caught) => return Ok(caught.exit()),
     };
-    let Delivered { session, sent, follow } = delivered;
+    let Delivered {
+        session,
+        sent,
+        follow,
+        attention,
+    } = delivered;
+    tty.iter().for_each(|tty| tty.attend(attention));
     note(known, &session.id, &sent);
     match follow {
         None => accepted(invocation, &arguments, &sent, known),

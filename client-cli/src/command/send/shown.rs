@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::output::{Output, Reader, Verbosity};
 use protocol::display::{Form, display};
-use protocol::event::{Action, ItemType, ToolCompleted, ToolRequested};
+use protocol::event::{Action, ApprovalResolved, ItemType, TodoItem, ToolCompleted, ToolRequested};
 use protocol::frame::{Delta, OpenItem, OpenType, Stream};
 use protocol::{CallId, ItemId, wording};
 use std::collections::HashMap;
@@ -110,6 +110,14 @@ impl Shown {
         }
     }
 
+    /// What runs is what a person made of the call.
+    pub(super) fn changed(&mut self, resolved: &ApprovalResolved) {
+        if let (Some(action), Some(arguments)) = (&resolved.action, &resolved.arguments) {
+            let line = headline("changed", action, arguments);
+            self.tell(&format!("  {line}"));
+        }
+    }
+
     pub(super) fn finished(&mut self, call: &ToolCompleted) {
         let outcome = wording::tool_outcome(call.outcome);
         let seconds = call.duration_ms as f64 / 1000.0;
@@ -122,6 +130,13 @@ impl Shown {
         self.tell(&format!("  {outcome} in {seconds:.1} s: {first}"));
         if self.output.verbosity == Verbosity::Verbose {
             self.tell(&display(&call.output, Form::Block));
+        }
+    }
+
+    /// What the model means to do.
+    pub(super) fn todo(&mut self, items: &[TodoItem]) {
+        for line in wording::todo_lines(items) {
+            self.tell(&format!("  {line}"));
         }
     }
 

@@ -21,6 +21,7 @@ use protocol::method::{
 use protocol::script::ResultLine;
 use protocol::{Envelope, Frame, InputId, TurnId, short};
 use std::collections::HashSet;
+use std::time::Instant;
 
 /// Whether the input has had its terminal event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,7 @@ pub(super) async fn watch(
     signals: Signals,
 ) -> Result<Exit, Failure> {
     let output = invocation.output;
+    let (begun, terminal) = (Instant::now(), tty.clone());
     let mut watch = Watch {
         output,
         json: arguments.json,
@@ -85,6 +87,10 @@ pub(super) async fn watch(
         return watch.detach(exit);
     }
     let result = watch.result(&mut follow).await?;
+    // Who interrupts it is there.
+    if let Some(tty) = terminal.filter(|_| !watch.interrupted) {
+        tty.ring_at_end(begun.elapsed(), output);
+    }
     watch.print(&result)
 }
 
@@ -184,6 +190,7 @@ impl Watch {
                 self.asking.stop();
                 return Ok(Progress::Over);
             }
+            Event::TodoChanged(todo) if self.turn.is_some() => self.shown.todo(&todo.items),
             Event::TurnCompleted(completed)
                 if self.turn.is_none() && self.history == History::Live && completed.holds_the_queue() =>
             {
@@ -194,7 +201,10 @@ impl Watch {
                 self.output.tell(&format!("note: {}", self.output.inline(&notice.text)));
             }
             Event::ApprovalRequested(asked) => self.asking.requested(asked, envelope.at, &self.session),
-            Event::ApprovalResolved(resolved) => self.asking.resolved(&resolved),
+            Event::ApprovalResolved(resolved) => {
+                self.asking.resolved(&resolved);
+                self.shown.changed(&resolved);
+            }
             event => self.of_turn(&event)?,
         }
         Ok(Progress::GoesOn)

@@ -134,7 +134,7 @@ fn escape_leaves_the_words_of_a_denial_and_the_question_stays() -> anyhow::Resul
     rig.key(KeyCode::Char('t'));
     rig.types("use");
     assert!(rig.key(KeyCode::Esc).is_empty());
-    assert!(!rig.app.is_telling());
+    assert!(!rig.app.is_typing());
     assert!(rig.shown()?.contains("bash wants to run"));
     Ok(())
 }
@@ -207,5 +207,107 @@ fn a_question_that_a_long_draft_leaves_no_room_for_is_printed_whole() -> anyhow:
     ] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
+    Ok(())
+}
+
+/// A question that may be answered for ever.
+fn asked_for_ever() -> anyhow::Result<Rig> {
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("run the tests")?;
+    rig.event(
+        "approval.requested",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000aaaaaa", "call": "c9", "turn": "t2", "digest": "d1",
+            "tool": "bash", "action": {"command": "cargo test"}, "reason": "no rule allows this command",
+            "choices": ["once", "session", "always", "deny"], "rule": "bash: cargo test",
+            "always": "allow bash: cargo test … for /home/ada/project",
+        }),
+    )?;
+    rig.draw()?;
+    rig.wait(600);
+    Ok(rig)
+}
+
+#[test]
+fn a_rule_is_written_only_by_enter_while_it_is_shown() -> anyhow::Result<()> {
+    let mut rig = asked_for_ever()?;
+    assert!(
+        answers(rig.key(KeyCode::Char('a'))).is_empty(),
+        "one key writes no rule"
+    );
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("allow bash: cargo test … for /home/ada/project"),
+        "{shown}"
+    );
+    assert!(shown.contains("Enter writes that rule"), "{shown}");
+    assert!(answers(rig.key(KeyCode::Char('y'))).is_empty(), "another key goes back");
+    assert!(rig.shown()?.contains("y once"));
+    rig.wait(600);
+    rig.key(KeyCode::Char('a'));
+    assert_eq!(answers(rig.key(KeyCode::Enter)), [(Choice::Always, None)]);
+    Ok(())
+}
+
+#[test]
+fn e_changes_the_command_and_sends_it_with_the_answer() -> anyhow::Result<()> {
+    let mut rig = asked(80, "rm -r target")?;
+    rig.wait(600);
+    assert!(rig.key(KeyCode::Char('e')).is_empty());
+    assert!(rig.shown()?.contains("✎ rm -r target"), "{}", rig.shown()?);
+    assert!(
+        calls(rig.key(KeyCode::Enter)).is_empty(),
+        "an unchanged call is no answer"
+    );
+    assert!(rig.shown()?.contains("nothing was changed"));
+    rig.types("/debug");
+    let sent = calls(rig.key(KeyCode::Enter));
+    let [
+        Request::Answer {
+            decision: Choice::Once,
+            arguments: Some(arguments),
+            ..
+        },
+    ] = sent.as_slice()
+    else {
+        anyhow::bail!("{sent:?}");
+    };
+    assert_eq!(*arguments, json!({"command": "rm -r target/debug"}));
+    // What is in the transcript is what ran.
+    let call = format!("c{}", 5);
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000aaaaaa", "call": call, "decision": "once", "by": own(),
+            "arguments": arguments, "digest": "d2", "action": {"command": "rm -r target/debug"},
+        }),
+    )?;
+    rig.event(
+        "tool.completed",
+        json!({"call": call, "outcome": "ok", "output": "", "duration_ms": 1}),
+    )?;
+    assert!(rig.shown()?.contains("● bash rm -r target/debug"), "{}", rig.shown()?);
+    Ok(())
+}
+
+#[test]
+fn what_is_no_json_stays_in_the_editor_and_escape_leaves_it() -> anyhow::Result<()> {
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({"calls": [{
+        "call": "c9", "tool": "fetch_url", "state": "asked", "action": {}, "arguments": {"url": "https://a.example/"},
+    }], "approvals": [{
+        "id": "0192f0c1-0000-7000-8000-000000aaaaaa", "session": super::rig::SESSION, "turn": "t2", "call": "c9",
+        "tool": "fetch_url", "digest": "d", "action": {}, "reason": "", "choices": ["once", "deny"],
+        "requested_at": "2026-01-01T00:00:00Z", "cwd": "/p",
+    }], "phase": "acting"}))?;
+    rig.draw()?;
+    rig.wait(600);
+    rig.key(KeyCode::Char('e'));
+    rig.types("x");
+    assert!(calls(rig.key(KeyCode::Enter)).is_empty());
+    assert!(rig.shown()?.contains("that is no JSON"));
+    rig.key(KeyCode::Esc);
+    assert!(rig.app.draft.is_empty() && rig.app.ask.is_some());
     Ok(())
 }

@@ -4,3 +4,4 @@ mod answers;
 mod input;
 mod replies;
 mod rig;
+mod work;

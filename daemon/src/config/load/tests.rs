@@ -52,6 +52,9 @@ fn a_file_says_everything() -> anyhow::Result<()> {
         retries = 0
         park_after = "1h"
         passivate_after = "30s"
+        cost_per_session_usd = 1.5
+        cost_per_day_usd = 10
+        calls_per_provider = 1
         "#,
     )?;
     assert_eq!(config.default_model.as_deref(), Some("sonnet"));
@@ -76,6 +79,9 @@ fn a_file_says_everything() -> anyhow::Result<()> {
         retries: 0,
         park_after: Duration::from_secs(3_600),
         passivate_after: Duration::from_secs(30),
+        cost_per_session_usd: Some(1.5),
+        cost_per_day_usd: Some(10.0),
+        calls_per_provider: std::num::NonZeroUsize::MIN,
     };
     assert_eq!(config.limits, limits);
     Ok(())
@@ -90,6 +96,9 @@ fn what_is_wrong_is_told_with_line_and_proposal() {
         "[session]\n\nmax_steps = 'many'",
         "[session]\nmax_steps = 0",
         "[session]\nmode = 'yolo'",
+        "[limits]\ncost_per_day_usd = 0",
+        "[limits]\ncalls_per_provider = 0",
+        "[notify]\nterminal = 'gong'",
         "[session]\nresume = 'on'",
         "[session]\nenv = [\n'OK',\n'TOKEN=abc']",
         "[session]\nunattended = 'denny'",
@@ -120,6 +129,10 @@ fn what_is_wrong_is_told_with_line_and_proposal() {
     config.toml:2: `max_steps`: wrong value, an integer: expected a whole number above 0
     config.toml:2: `mode`: unknown value
     hint: one of: ask, edits, all, none
+    config.toml:2: an amount of US dollars is above 0; leave the key out for no limit
+    config.toml:2: `calls_per_provider`: wrong value, an integer: expected a whole number above 0
+    config.toml:2: `terminal`: unknown value
+    hint: one of: off, bell, osc9, osc777
     config.toml:2: `resume`: unknown value
     hint: one of: auto, off
     config.toml:4: `env` lists names of variables: letters, digits and `_`

@@ -16,7 +16,9 @@ struct World {
 fn world() -> World {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("p/.agent")).unwrap();
-    let user = load::parse(Path::new("/c/config.toml"), USER).unwrap();
+    let config = dir.path().join("config.toml");
+    std::fs::write(&config, USER).unwrap();
+    let user = Arc::new(Book::open(&config, |_| Ok(())).unwrap());
     let projects = Projects::new(user, Trust::new(&dir.path().join("state")));
     World { dir, projects }
 }

@@ -43,6 +43,9 @@ async fn calls_are_summed_by_day_model_and_session_and_failed_ones_count_what_th
     assert_eq!((all.calls, all.failed, all.unpriced, all.cost), (5, 2, 2, Some(1.25)));
     assert_eq!((all.usage.input, all.usage.output, all.usage.cached), (133, 15, 3));
 
+    assert!((scene.log.cost_since(DAY_MS).await? - 1.0).abs() < 1e-9);
+    assert!((scene.log.cost_since(0).await? - 1.25).abs() < 1e-9);
+
     let groups = async |session, by| -> anyhow::Result<Vec<(String, u64)>> {
         let sums = scene.log.spent(session, by).await?;
         Ok(sums.into_iter().map(|sum| (sum.group, sum.usage.input)).collect())

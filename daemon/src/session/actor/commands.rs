@@ -12,7 +12,7 @@ use crate::session::registry::draining;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
-use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
+use protocol::{ApprovalId, By, ErrorKind, InputId, JobId, RpcError, TurnId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,6 +37,16 @@ impl Actor {
             }
             Message::Interrupt(turn, by, reply) => {
                 let answer = self.interrupt(turn, by).await;
+                Self::reply(reply, answer)
+            }
+            Message::KillJob(job, by, reply) => {
+                let answer = match self.state.jobs.iter().any(|known| known.id == job) {
+                    true => self
+                        .commit(Input::StopJob { job, by }, Patience::Command)
+                        .await
+                        .map(drop),
+                    false => Err(Refused::No(no_job(&job))),
+                };
                 Self::reply(reply, answer)
             }
             Message::Look(approval, reply) => {
@@ -253,7 +263,7 @@ impl Actor {
             .as_ref()
             .and_then(|call| self.details.calls.get(call))
             .cloned();
-        let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
+        let tool = |name: &str| self.tools.iter().find(|tool| tool.spec().name == name).cloned();
         let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
             return Err(Refused::No(RpcError::new(
                 ErrorKind::InvalidParams,
@@ -270,7 +280,7 @@ impl Actor {
 
     /// A client's environment is taken over between turns.
     async fn refresh(&mut self, environment: BTreeMap<String, String>, by: By) -> Next {
-        let environment = (self.deps.environment)(&environment);
+        let environment = self.deps.standing.environment(&environment);
         if environment == self.environment || self.state.turn.is_some() {
             return Next::Go;
         }
@@ -314,6 +324,11 @@ impl Actor {
         self.unpark().await?;
         self.commit(input, Patience::Command).await
     }
+}
+
+fn no_job(job: &JobId) -> RpcError {
+    RpcError::new(ErrorKind::JobNotFound, format!("no job {job} runs in this session"))
+        .hint("agentctl ps shows what runs")
 }
 
 fn not_waiting(input_id: &InputId) -> RpcError {

@@ -6,8 +6,9 @@ mod work;
 
 use super::clock::{LOOK_AGAIN, SessionClock};
 use super::commit::{append, envelopes};
+use super::decide::budget::Budget;
 use super::decide::{Draft, decide};
-use super::deps::Deps;
+use super::deps::{CostLimits, Deps};
 use super::details::{Details, Parked, snapshot};
 use super::drain::Draining;
 use super::effect::model::ModelEnd;
@@ -20,9 +21,11 @@ use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
+use crate::context::instructions::Instructions;
 use crate::log::{LogError, SessionKey};
-use crate::tool::Jobs;
+use crate::target::sandbox;
 use crate::tool::jobs::JobResult;
+use crate::tool::{Jobs, Tool};
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
@@ -48,8 +51,14 @@ pub(crate) struct Actor {
     pub(crate) place: Option<LazyPlace>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
+    /// What models are offered; while the session lives none is added.
+    pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    /// What commands may reach; while the session lives it only narrows.
+    pub(crate) sandbox: sandbox::Settings,
     pub(crate) jobs: Jobs,
     pub(crate) history: Option<History>,
+    /// The project's instructions as the turn that runs began with.
+    pub(crate) instructions: Option<Instructions>,
     pub(crate) ring: VecDeque<Arc<Envelope>>,
     pub(crate) publisher: Publisher,
     pub(crate) presence: Arc<Presence>,
@@ -138,10 +147,12 @@ impl Actor {
     /// When to wake without being asked.
     fn wake(&self) -> Option<Instant> {
         if self.parked == Parked::Yes {
-            return Some(Instant::now() + self.deps.tuning.passivate_after);
+            return Some(Instant::now() + self.deps.standing.tuning().passivate_after);
         }
         let due = self.due_at().map(|at| at.min(Instant::now() + LOOK_AGAIN));
-        let idle = self.idle().then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let idle = self
+            .idle()
+            .then(|| Instant::now() + self.deps.standing.tuning().passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
     }
 
@@ -209,8 +220,12 @@ impl Actor {
             End::Tool(end) => Input::ToolEnded(end),
             End::Job(end) => Input::JobEnded(end),
             End::Model(end) => {
-                let ModelEnd { result, history } = *end;
-                self.history = Some(history);
+                let ModelEnd {
+                    result,
+                    history,
+                    instructions,
+                } = *end;
+                (self.history, self.instructions) = (Some(history), instructions);
                 match result {
                     Ok(replied) => Input::ModelReplied(Box::new(replied)),
                     Err(failed) => Input::ModelFailed(Box::new(failed)),
@@ -262,10 +277,13 @@ impl Actor {
         for draft in &drafts {
             self.details.note(at, &draft.event);
             note_end(&self.jobs, &draft.event);
+            if let Event::StepCompleted(step) = &draft.event {
+                self.deps.spending.note(at, step.cost.unwrap_or(0.0));
+            }
         }
         self.details.prune(&self.state);
         if self.state.turn.is_none() {
-            self.history = None;
+            (self.history, self.instructions) = (None, None);
         }
         let events = envelopes(first, appended);
         extend_ring(&mut self.ring, events.iter().cloned());
@@ -279,15 +297,26 @@ impl Actor {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
             jitter: fastrand::f64(),
-            retries: self.deps.tuning.retries,
+            retries: self.deps.standing.tuning().retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
             project_notice: self.project.notice(),
+            config_fault: self.deps.standing.fault(),
+            budget: self.budget(at),
             draining: self.deps.drain.state(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
+    }
+
+    fn budget(&self, at: Time) -> Budget {
+        let CostLimits { per_session, per_day } = self.deps.standing.cost_limits();
+        Budget {
+            per_session,
+            per_day,
+            today: self.deps.spending.on_day(at),
+        }
     }
 
     /// The rules that hold for the session's project.
@@ -340,7 +369,13 @@ impl Actor {
             head: self.state.seq,
             ring: Arc::new(self.ring.clone()),
             feeds,
-            snapshot: Arc::new(snapshot(&self.session, &self.state, &self.details, self.parked)),
+            snapshot: Arc::new(snapshot(
+                &self.session,
+                &self.state,
+                &self.details,
+                self.parked,
+                &self.sandbox,
+            )),
         });
     }
 }
@@ -388,8 +423,14 @@ pub(crate) fn storage(error: &LogError) -> RpcError {
 }
 
 /// The live view's first value.
-pub(crate) fn first_live(state: &State, session: &SessionId, details: &Details, parked: Parked) -> Live {
-    let snapshot = Arc::new(snapshot(session, state, details, parked));
+pub(crate) fn first_live(
+    state: &State,
+    session: &SessionId,
+    details: &Details,
+    parked: Parked,
+    sandbox: &sandbox::Settings,
+) -> Live {
+    let snapshot = Arc::new(snapshot(session, state, details, parked, sandbox));
     Live {
         head: state.seq,
         ring: Arc::default(),
@@ -404,6 +445,6 @@ pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
         .turn
         .as_ref()
         .is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
-    let waits = deps.tuning.parks(age) || deps.drain.state() == Draining::Yes;
+    let waits = deps.standing.tuning().parks(age) || deps.drain.state() == Draining::Yes;
     if open && waits { Parked::Yes } else { Parked::No }
 }

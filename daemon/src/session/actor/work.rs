@@ -12,7 +12,7 @@ use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
 use crate::target::TargetSpec;
 use crate::target::sandbox::Confinement;
-use crate::tool::judged_part;
+use crate::tool::{Tool, judged_part};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ impl Actor {
             return;
         };
         let interactive = turn.interactive;
+        self.narrow_tools();
+        let Some(turn) = &self.state.turn else { return };
         let call = ModelCall {
             key: key.clone(),
             profile: self.state.settings.model.clone(),
@@ -57,7 +59,8 @@ impl Actor {
             session: self.key,
             session_id: self.session.clone(),
             history: self.history.take().unwrap_or_default(),
-            tools: Arc::clone(&self.deps.tools),
+            instructions: self.instructions.take(),
+            tools: offered(&self.tools, turn.tools.as_deref()),
             turn_started_at: turn.started_at,
             place: self.place(),
             cwd: self.state.cwd.clone(),
@@ -96,7 +99,6 @@ impl Actor {
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
         }
         let tool = self
-            .deps
             .tools
             .iter()
             .find(|tool| tool.spec().name == requested.tool)
@@ -142,13 +144,31 @@ impl Actor {
             feed: shown,
             redactor: self.deps.redactor.clone(),
         };
-        self.runner
-            .start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
+        self.runner.start(
+            effect,
+            feed,
+            |stop| async move { End::Job(Box::new(run.run(stop).await)) },
+        );
     }
 
-    /// Where calls happen; one that could not be opened is tried again.
+    /// Takes back the tools that the configuration does not offer any more.
+    fn narrow_tools(&mut self) {
+        let now = self.deps.standing.tools();
+        let offered = |tool: &&Arc<dyn Tool>| now.iter().any(|now| now.spec().name == tool.spec().name);
+        if !self.tools.iter().all(|tool| offered(&tool)) {
+            self.tools = self.tools.iter().filter(offered).cloned().collect();
+        }
+    }
+
+    /// Where calls happen, in a sandbox as narrow as it ever was; one that could not be opened is tried again.
     pub(super) fn place(&mut self) -> LazyPlace {
-        if let Some(place) = self.place.as_ref().filter(|place| !place.failed()) {
+        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox());
+        let changed = !narrowed.is_as_wide_as(&self.sandbox);
+        self.sandbox = narrowed;
+        if let Some(place) = self.place.as_mut().filter(|place| !place.failed()) {
+            if changed {
+                *place = place.in_sandbox(self.sandbox.clone());
+            }
             return place.clone();
         }
         let spec = TargetSpec {
@@ -156,9 +176,16 @@ impl Actor {
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
-            sandbox: self.deps.sandbox.clone(),
+            sandbox: self.sandbox.clone(),
         };
         let place = LazyPlace::new(spec, &self.state.read_files, self.jobs.clone());
         self.place.insert(place).clone()
     }
+}
+
+/// Of the session's tools those that the turn may use.
+fn offered(tools: &Arc<[Arc<dyn Tool>]>, names: Option<&[String]>) -> Arc<[Arc<dyn Tool>]> {
+    let Some(names) = names else { return Arc::clone(tools) };
+    let named = |tool: &&Arc<dyn Tool>| names.iter().any(|name| name == tool.spec().name);
+    tools.iter().filter(named).cloned().collect()
 }

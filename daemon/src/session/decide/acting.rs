@@ -5,8 +5,8 @@ use crate::session::effect::job::outcome;
 use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
 use protocol::event::{
-    ApprovalResolved, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted, TurnInterruptRequested,
-    TurnOutcome,
+    ApprovalResolved, GoOnLimit, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted,
+    TurnInterruptRequested, TurnOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Mode, Stop, UnattendedPolicy};
 
@@ -92,7 +92,7 @@ impl Plan<'_> {
             UnattendedPolicy::Wait => {}
             UnattendedPolicy::Deny | UnattendedPolicy::Fail if go_on.is_some() => {
                 self.resolve_pending(Which::All, Resolution::Expired, &by);
-                self.end_at_step_limit();
+                self.end_at_limit();
             }
             UnattendedPolicy::Deny => {
                 self.resolve_pending(Which::All, Resolution::Expired, &by);
@@ -140,12 +140,14 @@ impl Plan<'_> {
         if turn.go_on.is_some() || turn.calls.iter().any(|call| call.progress != Progress::Done) {
             return;
         }
-        let done = turn.calls.is_empty() && turn.stop != Some(Stop::PauseTurn) && self.state.steers.is_empty();
+        let begun = turn.step > 0;
+        let done = begun && turn.calls.is_empty() && turn.stop != Some(Stop::PauseTurn) && self.state.steers.is_empty();
         if done {
             self.end(TurnOutcome::Completed, None);
         } else if turn.step >= turn.step_limit {
-            self.ask_to_go_on();
-        } else {
+            let reason = format!("the turn has taken {} steps; go on?", turn.step);
+            self.ask_to_go_on(GoOnLimit::Steps, reason);
+        } else if !self.asks_about_cost() {
             self.next_step();
         }
     }
@@ -166,12 +168,20 @@ impl Plan<'_> {
         self.start_step(step + 1, 1);
     }
 
-    pub(super) fn end_at_step_limit(&mut self) {
-        let steps = self.state.turn.as_ref().map_or(0, |turn| turn.step);
-        let reason = Reason {
-            kind: "step_limit".to_owned(),
-            message: format!("the turn took {steps} steps and was not allowed to go on"),
-            hint: Some("send another input to go on, or raise max_steps in [session]".to_owned()),
+    /// Nobody let the turn go on beyond the limit it was asked about.
+    pub(super) fn end_at_limit(&mut self) {
+        let Some(turn) = &self.state.turn else { return };
+        let reason = match turn.asks {
+            Some(GoOnLimit::Cost) => Reason {
+                kind: "cost_limit".to_owned(),
+                message: "a limit of cost is reached and the turn was not allowed to go on".to_owned(),
+                hint: Some("send another input to be asked again, or raise the limit in [limits]".to_owned()),
+            },
+            Some(GoOnLimit::Steps) | None => Reason {
+                kind: "step_limit".to_owned(),
+                message: format!("the turn took {} steps and was not allowed to go on", turn.step),
+                hint: Some("send another input to go on, or raise max_steps in [session]".to_owned()),
+            },
         };
         self.end(TurnOutcome::Failed, Some(reason));
     }

@@ -59,6 +59,7 @@ impl Plan<'_> {
             action,
             reason: verdict.reason.clone(),
             choices: choices(grant.is_some()),
+            limit: None,
             rule: grant.as_ref().map(ToString::to_string),
             firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
             grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
@@ -87,11 +88,7 @@ impl Plan<'_> {
         let grant = grant.and_then(|grant| serde_json::to_value(grant).ok());
         let stays = request.call.is_none() && decision == Choice::Deny;
         self.resolve(approval, request.call, decision.into(), feedback, grant, by);
-        if stays {
-            self.end_at_step_limit()
-        } else {
-            self.advance()
-        }
+        if stays { self.end_at_limit() } else { self.advance() }
     }
 
     /// The person's own version of a call: what they typed needs no second consent, what goes beyond what they were shown does.

@@ -7,8 +7,8 @@ use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
 use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, ItemType, Reason, StepCompleted, StepFailed,
-    ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
+    Action, ApprovalRequested, Decision, GoOnLimit, ItemCompleted, ItemStatus, ItemType, Reason, StepCompleted,
+    StepFailed, ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
 use protocol::{ApprovalId, By, CallId, ItemId, Stop};
 
@@ -58,6 +58,7 @@ impl Plan<'_> {
             cost,
             manifest,
             room,
+            remark,
         } = replied;
         let mut asked = Vec::new();
         let mut calls = 0;
@@ -96,6 +97,8 @@ impl Plan<'_> {
         }
         self.note_cut(stop);
         self.note_room(&room, usage);
+        self.note_cost(cost);
+        self.note_instructions(remark);
         self.advance();
     }
 
@@ -205,17 +208,18 @@ impl Plan<'_> {
         request
     }
 
-    /// Asks whether the turn may go on beyond its steps.
-    pub(super) fn ask_to_go_on(&mut self) {
+    /// Asks whether the turn may go on beyond a limit.
+    pub(super) fn ask_to_go_on(&mut self, limit: GoOnLimit, reason: String) {
         let Some(turn) = &self.state.turn else { return };
         let request = ApprovalRequested {
             approval: ApprovalId((self.context.new_id)()),
             call: None,
             turn: turn.id.clone(),
             digest: format!("go-on-{}-{}", turn.id, turn.step),
+            limit: Some(limit),
             tool: None,
             action: Action::default(),
-            reason: format!("the turn has taken {} steps; go on?", turn.step),
+            reason,
             choices: choices(false),
             rule: None,
             firm: true,

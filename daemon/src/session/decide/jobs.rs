@@ -3,9 +3,19 @@
 use super::Plan;
 use crate::session::effect::job::lost;
 use crate::session::input::JobEnd;
-use protocol::event::JobEnded;
+use crate::session::state::Job;
+use protocol::event::{JobEnded, JobStopRequested};
+use protocol::{By, JobId};
 
 impl Plan<'_> {
+    /// Once is enough: the kill follows by itself.
+    pub(super) fn stop_job(&mut self, job: JobId, by: By) {
+        let runs = |known: &Job| known.id == job && known.stopping.is_none();
+        if self.state.jobs.iter().any(runs) {
+            self.emit(JobStopRequested { job, by });
+        }
+    }
+
     pub(super) fn job_ended(&mut self, end: JobEnd) {
         let Some(job) = self.state.jobs.iter().find(|job| job.id == end.job) else {
             return;

@@ -5,6 +5,7 @@
 
 mod acting;
 mod asking;
+pub(super) mod budget;
 mod calling;
 mod jobs;
 pub(super) mod room;
@@ -79,6 +80,7 @@ impl Plan<'_> {
                     self.interrupt(TurnOutcome::Interrupted, by);
                 }
             }
+            Input::StopJob { job, by } => self.stop_job(job, by),
             Input::Answer(answer) => self.answer(*answer),
             Input::Change(change) => self.change(*change),
             Input::Refresh { environment, by } => self.refresh(environment, by),
@@ -141,6 +143,7 @@ impl Plan<'_> {
             unattended: send.unattended,
             mode: send.mode,
             mode_until,
+            tools: send.tools,
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
@@ -287,12 +290,15 @@ impl Plan<'_> {
             unattended: terms.unattended.unwrap_or(self.state.settings.unattended),
             mode: terms.mode,
             mode_until: terms.mode_until,
+            tools: terms.tools,
             timeout_ms: terms.timeout_ms,
             interactive: terms.interactive,
             by: terms.by,
         });
         self.deliver(input_id, &turn);
-        self.start_step(1, 1);
+        if !self.asks_about_cost() {
+            self.start_step(1, 1);
+        }
     }
 
     fn deliver(&mut self, input_id: InputId, turn: &TurnId) {
@@ -318,17 +324,21 @@ impl Plan<'_> {
                 text,
             });
         }
-        let text = self
-            .context
-            .project_notice
-            .clone()
-            .filter(|text| self.state.project_notice.as_ref() != Some(text));
-        if let Some(text) = text {
-            self.emit(NoticeAdded {
-                code: "project_config".to_owned(),
-                level: NoticeLevel::Warning,
-                text,
-            });
+        let Context {
+            project_notice,
+            config_fault,
+            ..
+        } = self.context;
+        let said = [&self.state.project_notice, &self.state.config_fault].map(Clone::clone);
+        let files = [("project_config", project_notice), ("config", config_fault)];
+        for ((code, text), said) in files.into_iter().zip(said) {
+            if let Some(text) = text.clone().filter(|_| *text != said) {
+                self.emit(NoticeAdded {
+                    code: code.to_owned(),
+                    level: NoticeLevel::Warning,
+                    text,
+                });
+            }
         }
     }
 

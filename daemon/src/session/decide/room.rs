@@ -1,4 +1,5 @@
-//! After a model call: whether the reply is whole, how much of the model's context is used, and what a person is told about it, once.
+//! After a model call: whether the reply is whole, how much of the model's context is used, what of the project's instructions went
+//! into it, and what a person is told about it, once.
 
 use super::Plan;
 use crate::session::input::Room;
@@ -10,6 +11,9 @@ const NOTICE_PERCENT: u64 = 80;
 
 /// Code of the notice that the context nears its budget.
 pub(in crate::session) const CONTEXT_BUDGET: &str = "context_budget";
+
+/// Code of the notice that the project's instructions do not count, or not whole.
+pub(in crate::session) const INSTRUCTIONS: &str = "instructions";
 
 /// Code of the notice that a reply is not whole.
 const REPLY_CUT: &str = "reply_cut";
@@ -53,6 +57,13 @@ impl Plan<'_> {
                 room.budget
             );
             self.notice(CONTEXT_BUDGET, NoticeLevel::Warning, text);
+        }
+    }
+
+    /// Says what is to be said about the project's instructions, when it is another thing than before.
+    pub(super) fn note_instructions(&mut self, remark: Option<String>) {
+        if let Some(text) = remark.filter(|text| self.state.remarked.as_ref() != Some(text)) {
+            self.notice(INSTRUCTIONS, NoticeLevel::Warning, text);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::auth::Redactor;
 use crate::log::{EventLog, SessionKey};
 use crate::session::input::JobEnd;
 use crate::session::live::Feed;
-use crate::tool::{Ended, Jobs, Outcome};
+use crate::tool::{Ended, Jobs, Outcome, StopSignal};
 use protocol::event::ToolOutcome;
 use protocol::frame::{OpenType, Stream};
 use protocol::{ItemId, JobId};
@@ -22,8 +22,8 @@ pub(crate) struct JobRun {
 }
 
 impl JobRun {
-    /// Goes on to the end.
-    pub(crate) async fn run(self) -> JobEnd {
+    /// Goes on to the end, or to where `stop` asks for it.
+    pub(crate) async fn run(self, mut stop: StopSignal) -> JobEnd {
         let Self {
             job,
             jobs,
@@ -42,7 +42,13 @@ impl JobRun {
             Stream::Output,
             Some("bash".to_owned()),
         );
-        let mut ended: Ended = adopted.until_ended(Box::new(FeedOutput::new(feed, &redactor))).await;
+        let mut running = std::pin::pin!(adopted.until_ended(Box::new(FeedOutput::new(feed, &redactor))));
+        let mut ended: Ended = loop {
+            tokio::select! {
+                ended = &mut running => break ended,
+                Ok(()) = stop.changed() => jobs.stop(&job, *stop.borrow_and_update()),
+            }
+        };
         let blob = match ended.whole.take() {
             Some(whole) => store(&log, session, whole, ended.cut_bytes).await,
             None => None,

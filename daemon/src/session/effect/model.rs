@@ -1,10 +1,12 @@
 //! One model call: choose the model, read the history, build the request, stream the reply, and let each tool look at the call it is
 //! asked for.
 
+use super::instructions::find;
 use super::said::{self, Growing};
 use crate::auth::Redactor;
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
+use crate::context::instructions::Instructions;
 use crate::context::prompt::Surroundings;
 use crate::context::tokens;
 use crate::log::{EventLog, SessionKey};
@@ -55,6 +57,8 @@ pub(crate) struct ModelCall {
     pub(crate) session: SessionKey,
     pub(crate) session_id: SessionId,
     pub(crate) history: History,
+    /// As an earlier step of the turn found them: within a turn they stay, so that its prompt does.
+    pub(crate) instructions: Option<Instructions>,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) place: LazyPlace,
     pub(crate) cwd: String,
@@ -69,6 +73,7 @@ pub(crate) struct ModelCall {
 pub(crate) struct ModelEnd {
     pub(crate) result: Result<Replied, Failed>,
     pub(crate) history: History,
+    pub(crate) instructions: Option<Instructions>,
 }
 
 impl ModelCall {
@@ -81,12 +86,14 @@ impl ModelCall {
         ModelEnd {
             result,
             history: self.history,
+            instructions: self.instructions,
         }
     }
 
     async fn reply(&mut self) -> Result<Replied, ModelError> {
         let chosen = self.models.choose(self.profile.as_deref(), self.mode).await?;
         self.read_history().await?;
+        let instructions = self.instructions().await;
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
         let surroundings = Surroundings {
@@ -98,6 +105,7 @@ impl ModelCall {
         let (request, manifest) = assemble(
             &self.history,
             surroundings,
+            instructions.document.as_ref(),
             specs,
             chosen.terms.clone(),
             &origin,
@@ -146,7 +154,21 @@ impl ModelCall {
             cost,
             manifest,
             room,
+            remark: instructions.notice,
         })
+    }
+
+    /// What the project says, read once in a turn.
+    async fn instructions(&mut self) -> Instructions {
+        if let Some(known) = &self.instructions {
+            return known.clone();
+        }
+        let found = match self.place.get().await {
+            Ok(place) => find(&place.target, &self.redactor).await,
+            // Each call says that the root is gone.
+            Err(_) => Instructions::default(),
+        };
+        self.instructions.insert(found).clone()
     }
 
     /// Brings the history up to the `step.started` that asked for this call.

@@ -40,6 +40,7 @@ fn a_lost_call_is_told_to_the_model_and_never_started_again() {
         cost: None,
         manifest,
         room: Room::default(),
+        remark: None,
     };
     world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
     assert!(matches!(world.running_one(), Some(Effect::Tool(_))));
@@ -78,6 +79,7 @@ fn sent(input_id: &str, delivery: Delivery) -> Send {
         mode: None,
         mode_for_ms: None,
         unattended: None,
+        tools: None,
         timeout_ms: None,
         interactive: false,
         by: by(),

@@ -43,6 +43,7 @@ impl World {
             mode: self.random.chance(10).then_some(Mode::None),
             mode_for_ms: None,
             unattended: self.random.pick(&policies).map(|policy| Unattended::new(*policy)),
+            tools: None,
             timeout_ms: self.random.chance(20).then_some(3_000),
             interactive: false,
             by: by(),
@@ -104,9 +105,10 @@ impl World {
             stop,
             model,
             usage: None,
-            cost: None,
+            cost: Some(0.1),
             manifest,
             room,
+            remark: None,
         };
         self.feed(Input::ModelReplied(Box::new(replied)), weather);
     }

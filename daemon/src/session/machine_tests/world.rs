@@ -1,5 +1,6 @@
 //! A session without a runtime: inputs are decided, appended and folded, with a crash now and then between any two of these.
 
+use crate::session::decide::budget::Budget;
 use crate::session::decide::{Draft, decide};
 use crate::session::drain::Draining;
 use crate::session::input::{Context, Input};
@@ -126,6 +127,11 @@ impl World {
             rules: &[],
             builtin_allow: true,
             project_notice: None,
+            config_fault: None,
+            budget: Budget {
+                per_session: Some(1.0),
+                ..Budget::default()
+            },
             draining: self.draining,
             shown,
             announce: Some(self.announce.to_owned()),

@@ -135,6 +135,37 @@ impl Settings {
         }
     }
 
+    /// Of these and `other` settings, what lets commands reach least.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        let mode = match (self.mode, other.mode) {
+            (Mode::ReadOnly, _) | (_, Mode::ReadOnly) => Mode::ReadOnly,
+            (Mode::WorkspaceWrite, _) | (_, Mode::WorkspaceWrite) => Mode::WorkspaceWrite,
+            (Mode::Off, Mode::Off) => Mode::Off,
+        };
+        let network = if [self.network, other.network].contains(&Network::Off) {
+            Network::Off
+        } else {
+            Network::On
+        };
+        let caches = if [self.caches, other.caches].contains(&Caches::Private) {
+            Caches::Private
+        } else {
+            Caches::Shared
+        };
+        Self {
+            mode,
+            network,
+            caches,
+            ..self.clone()
+        }
+    }
+
+    /// Whether both let commands do the same.
+    pub fn is_as_wide_as(&self, other: &Self) -> bool {
+        (self.mode, self.network, self.caches) == (other.mode, other.network, other.caches)
+    }
+
     /// The sandbox of a call; none if it runs outside.
     pub(super) fn profile(&self, confinement: Confinement, target: &Target, state_dir: PathBuf) -> Option<Profile> {
         let (mode, network, secrets) = match confinement {
