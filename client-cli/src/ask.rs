@@ -189,6 +189,59 @@ impl Drop for Question {
     }
 }
 
+/// Asks something that `y` or `n` answers. Keys typed before do not count; the terminal is put back also if the question is dropped.
+/// `None` if nobody can be asked there.
+pub(crate) async fn yes_or_no(tty: &Tty, output: Output, question: &str) -> Option<bool> {
+    if !tty.is_ours() {
+        return None;
+    }
+    let keys = Keys::take(tty)?;
+    output.whisper(&format!("{question} y yes, n no: "));
+    loop {
+        let mut buffer = [0; LINE_BYTES];
+        let length = match keys.tty.read(&mut buffer).await {
+            Ok(0) | Err(_) => return None,
+            Ok(length) => length,
+        };
+        let typed = buffer.get(..length).unwrap_or_default();
+        let answer = typed.iter().find_map(|key| match key {
+            b'y' => Some(true),
+            b'n' => Some(false),
+            _ => None,
+        });
+        if let Some(answer) = answer {
+            output.tell_always(if answer { "yes" } else { "no" });
+            return Some(answer);
+        }
+    }
+}
+
+/// The terminal while it gives single keys and shows none of them.
+struct Keys {
+    tty: Tty,
+    before: Termios,
+}
+
+impl Keys {
+    fn take(tty: &Tty) -> Option<Self> {
+        let before = rustix::termios::tcgetattr(tty.0.as_fd()).ok()?;
+        let mut modes = before.clone();
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        let _ = rustix::termios::tcflush(tty.0.as_fd(), QueueSelector::IFlush);
+        rustix::termios::tcsetattr(tty.0.as_fd(), OptionalActions::Now, &modes).ok()?;
+        Some(Self {
+            tty: tty.clone(),
+            before,
+        })
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        let _ = rustix::termios::tcsetattr(self.tty.0.as_fd(), OptionalActions::Now, &self.before);
+    }
+}
+
 /// The answer to the question, if one is put. Cancel-safe.
 pub(crate) async fn reply(question: &mut Option<Question>) -> Option<Reply> {
     match question {

@@ -54,7 +54,10 @@ impl Follow {
         deltas: Deltas,
     ) -> Result<Self, ClientError> {
         let mut follow = Self {
-            connect,
+            connect: Connect {
+                autostart: Autostart::AfterCrash,
+                ..connect
+            },
             session,
             deltas,
             seen: after,
@@ -81,9 +84,7 @@ impl Follow {
                     }
                     Ok(News::Frame(frame))
                 }
-                Some(Err(ClientError::Lost)) | None => {
-                    Ok(self.lost("the connection to agentd was lost", Autostart::Yes))
-                }
+                Some(Err(ClientError::Lost)) | None => Ok(self.lost("the connection to agentd was lost")),
                 Some(Err(error)) => Err(error.into()),
             };
         }
@@ -119,18 +120,22 @@ impl Follow {
 
     fn ended(&mut self, reason: EndReason) -> Result<News, Failure> {
         match reason {
-            // Somebody stopped it on purpose: a successor is looked for, none is started.
-            EndReason::Shutdown => Ok(self.lost("agentd stops", Autostart::No)),
+            EndReason::Shutdown => Ok(self.lost("agentd stops")),
             EndReason::Deleted => Err(Failure::with(Exit::Interrupted, "the session was deleted")),
             EndReason::Unreadable => {
                 let message = "the session's log cannot be read\nhint: see `agentctl daemon logs`";
                 Err(Failure::error(message))
             }
+            EndReason::Storage => {
+                let message = "agentd could not read the session\nhint: see `agentctl daemon logs`; what was accepted goes on, and \
+                               `agentctl wait` waits for it";
+                Err(Failure::error(message))
+            }
         }
     }
 
-    fn lost(&mut self, what: &'static str, autostart: Autostart) -> News {
-        self.connect.autostart = autostart;
+    /// A successor is looked for. Where the daemon was stopped on purpose none is started.
+    fn lost(&mut self, what: &'static str) -> News {
         self.give_up_at = Instant::now() + LOOK_FOR;
         self.frames = None;
         self.caller = None;

@@ -6,9 +6,9 @@ use protocol::client::{Autostart, Client, ClientError, Connect, Frames};
 use protocol::frame::{End, EndReason};
 use protocol::method::{
     AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, ListParams,
-    ModelList, ModelListParams, QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate,
-    SessionDelete, SessionGet, SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt,
-    TurnResume,
+    LocalDecision, ModelConfirm, ModelConfirmParams, ModelList, ModelListParams, QueueCancel, QueueCancelParams,
+    QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet, SessionInfo, SessionList,
+    SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
 };
 use protocol::{Content, Frame, Seq, SessionId};
 use std::path::{Path, PathBuf};
@@ -213,6 +213,15 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
             let models = client.call::<ModelList>(&ModelListParams::default()).await?.models;
             return Ok(Reply::Models(models));
         }
+        Request::Confirm(server) => {
+            let params = ModelConfirmParams {
+                address: server.address.clone(),
+                uid: server.uid,
+                decision: LocalDecision::Use,
+            };
+            client.call::<ModelConfirm>(&params).await?;
+            return Ok(Reply::Confirmed(server.clone()));
+        }
         Request::Open(which) => {
             let info = Box::new(open(client, way, which).await?);
             return Ok(Reply::Opened {
@@ -270,7 +279,6 @@ fn follow(session: &SessionId) -> (mpsc::Receiver<News>, JoinHandle<()>) {
     let follower = Follower {
         session: session.clone(),
         seen: None,
-        start: Autostart::Yes,
         news: news_in,
     };
     (news, tokio::spawn(follower.run()))
@@ -281,8 +289,6 @@ struct Follower {
     session: SessionId,
     /// The last event that was passed on; everything before it was, too.
     seen: Option<Seq>,
-    /// A daemon that was lost is started again; one that was stopped is waited for.
-    start: Autostart,
     news: mpsc::Sender<News>,
 }
 
@@ -316,7 +322,8 @@ impl Follower {
     }
 
     async fn attach(&self) -> Result<Frames<Frame>, ClientError> {
-        let client = Client::connect(&connect(self.start)).await?;
+        // A daemon that crashed is started again; one that was stopped is waited for.
+        let client = Client::connect(&connect(Autostart::AfterCrash)).await?;
         let tail = self.seen.is_none().then_some(TAIL);
         let params = AttachParams {
             session: self.session.to_string(),
@@ -329,7 +336,6 @@ impl Follower {
 
     /// Passes frames on until the connection ends.
     async fn read(&mut self, mut frames: Frames<Frame>) -> Result<(), Over> {
-        self.start = Autostart::Yes;
         loop {
             let news = match frames.next().await {
                 Some(Ok(frame)) => News::Frame(frame),
@@ -358,12 +364,9 @@ impl Follower {
                 Next::Frame
             }
             News::Frame(Frame::End(End {
-                reason: EndReason::Shutdown,
+                reason: EndReason::Shutdown | EndReason::Storage,
                 ..
-            })) => {
-                self.start = Autostart::No;
-                Next::Connection
-            }
+            })) => Next::Connection,
             News::Frame(Frame::End(_)) | News::Failed(_) => Next::Nothing,
             News::Frame(_) => Next::Frame,
             News::Lost(_) => Next::Connection,

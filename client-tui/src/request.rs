@@ -3,7 +3,7 @@
 use protocol::client::ClientError;
 use protocol::event::{Choice, Delivery};
 use protocol::frame::ApprovalView;
-use protocol::method::{ModelInfo, SessionInfo, UpdateParams};
+use protocol::method::{LocalServer, ModelInfo, SessionInfo, UpdateParams};
 use protocol::{InputId, SessionId, TurnId};
 
 /// What the app wants done.
@@ -49,6 +49,8 @@ pub(crate) enum Request {
     /// The sessions of this directory's project.
     Sessions,
     Models,
+    /// Lets the server of this machine that was shown answer.
+    Confirm(Box<LocalServer>),
     Open(Which),
     Delete(SessionId),
 }
@@ -68,6 +70,7 @@ pub(crate) enum Reply {
     Done,
     Sessions(Vec<SessionInfo>),
     Models(Vec<ModelInfo>),
+    Confirmed(Box<LocalServer>),
     Opened {
         info: Box<SessionInfo>,
         which: Which,

@@ -17,11 +17,11 @@ pub mod startup;
 pub mod target;
 pub mod tool;
 
-use api::{Api, Drain, SessionDefaults};
+use api::{Api, SessionDefaults};
 use auth::Redactor;
 use config::Config;
 use protocol::Time;
-use session::{Deps, Presence, Registry, Tuning};
+use session::{Deps, Drain, Presence, Registry, Tuning};
 use startup::{Claim, StartError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,6 +74,7 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         sources,
         http,
         redactor.clone(),
+        &claim.state_dir,
     ));
     let sandbox = sandbox(&config, &claim, support);
     let doctor = doctor(&sandbox);
@@ -81,11 +82,15 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     let offered = tools.iter().filter(|listed| listed.off.is_none());
     let (extra, keys) = (config.session.env.clone(), config.key_variables());
     let hidden = [Some(claim.state_dir.clone()), config.path.parent().map(Into::into)];
+    let drain = Drain::default();
     let registry = Registry::new(Arc::new(Deps {
         log: log.clone(),
         tools: offered.map(|listed| Arc::clone(&listed.tool)).collect(),
         models: Arc::clone(&models) as Arc<dyn session::effect::model::Models>,
-        projects: config::Projects::new(config.clone(), config::trust::Trust::new(&claim.state_dir)),
+        projects: Arc::new(config::Projects::new(
+            config.clone(),
+            config::trust::Trust::new(&claim.state_dir),
+        )),
         rules: Arc::new(config::RuleBook::open(&config.path)?),
         guard,
         redactor,
@@ -94,9 +99,9 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
         environment: Box::new(move |client| target::command_environment(client, &extra, &keys)),
         sandbox,
         hidden: hidden.into_iter().flatten().collect(),
-        wall: Time::now,
+        drain: drain.clone(),
+        clocks: session::Clocks::MACHINE,
     }));
-    let drain = Drain::default();
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
@@ -130,6 +135,8 @@ pub async fn run(config: Config, claim: Claim, redactor: Redactor, ready: impl F
     resuming.abort();
     retention.abort();
     registry.shutdown().await;
+    // Before the first connection is closed: its client looks here why.
+    claim.retract();
     stop.cancel();
     if let Ok(Err(error)) = serving.await {
         tracing::error!(%error, "the listener failed");
@@ -198,8 +205,8 @@ fn tools(config: &Config) -> Result<Vec<tool::Listed>, StartError> {
 
 /// What commands may reach: what the configuration wants, as far as the machine can enforce it.
 fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) -> target::sandbox::Settings {
-    use config::{SandboxMode, SandboxNetwork};
-    use target::sandbox::{Mode, Network, Settings};
+    use config::{SandboxCaches, SandboxMode, SandboxNetwork};
+    use target::sandbox::{Caches, Mode, Network, Settings};
     Settings {
         mode: match config.sandbox.mode {
             SandboxMode::Off => Mode::Off,
@@ -209,6 +216,10 @@ fn sandbox(config: &Config, claim: &Claim, support: target::sandbox::Support) ->
         network: match config.sandbox.network {
             SandboxNetwork::On => Network::On,
             SandboxNetwork::Off => Network::Off,
+        },
+        caches: match config.sandbox.caches {
+            SandboxCaches::Shared => Caches::Shared,
+            SandboxCaches::Private => Caches::Private,
         },
         support,
         hidden: own_files(config, claim),
@@ -274,12 +285,8 @@ async fn resume(registry: &Registry, log: &log::EventLog, models: &dyn api::KeyD
         // What they were answered by may be a server on this machine.
         models.look_around().await;
     }
-    let unfinished = rows
-        .into_iter()
-        .map(|row| (row.key, protocol::SessionId(row.id), row.updated_at_ms))
-        .collect();
     let registry = registry.clone();
-    tokio::spawn(async move { registry.resume(unfinished).await })
+    tokio::spawn(async move { registry.resume(rows).await })
 }
 
 /// From now on a write beyond the limit of file sizes is an error of that write, as a full disk is, and not the daemon's end. A

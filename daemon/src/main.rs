@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Nobody may be there to read it.
             let _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
     }
 }

@@ -21,6 +21,9 @@ const OTHER_START: Duration = Duration::from_secs(30);
 /// What a detached daemon says when clients can connect.
 const READY: &str = "ready";
 
+/// Exit code of a daemon that did not start because another has its state directory: what sysexits.h calls EX_TEMPFAIL.
+pub const RUNS_ALREADY: u8 = 75;
+
 /// Why a daemon does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -42,6 +45,17 @@ pub enum StartError {
     Runs { pid: i32 },
     #[error("{0}")]
     Detached(String),
+}
+
+impl StartError {
+    /// What the program ends with.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Runs { .. } => RUNS_ALREADY,
+            _ => 1,
+        }
+    }
 }
 
 /// A listener's error for people.
@@ -132,6 +146,13 @@ impl Claim {
     /// The state directory.
     pub fn state_dir(&self) -> &Path {
         &self.state_dir
+    }
+
+    /// Takes back what the lock file says: this daemon ends in order, and whoever loses it now need not start another.
+    pub(crate) fn retract(&self) {
+        if let Err(error) = self.lock.set_len(0) {
+            tracing::warn!(%error, "the lock file goes on to name a daemon that has ended");
+        }
     }
 
     /// Writes the token and says in the lock file where this daemon listens.
@@ -292,8 +313,8 @@ fn run_detached() -> Result<(), StartError> {
     if let Some(mut stderr) = child.stderr.take() {
         stderr.read_to_string(&mut reason).map_err(fail)?;
     }
-    child.wait().map_err(fail)?;
-    if reason.contains("agentd runs already") {
+    let ended = child.wait().map_err(fail)?;
+    if ended.code() == Some(RUNS_ALREADY.into()) {
         return Err(StartError::Runs { pid: 0 });
     }
     Err(StartError::Detached(

@@ -54,7 +54,7 @@ kinds! {
     SessionUnreadable = -32015,
     TurnNotFound = -32016,
     InputNotFound = -32017,
-    /// The id is known with another content.
+    /// The id is known with another content or other terms.
     InputConflict = -32018,
     /// 32 inputs wait already.
     QueueFull = -32019,

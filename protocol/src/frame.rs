@@ -333,8 +333,10 @@ pub enum EndReason {
     Deleted,
     /// The daemon stops.
     Shutdown,
-    /// The session's log cannot be read.
+    /// The session's log cannot be read: what stands there makes no sense.
     Unreadable,
+    /// The store failed when the log was read; it may go well again.
+    Storage,
 }
 
 /// The last frame of a subscription.

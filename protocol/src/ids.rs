@@ -91,6 +91,11 @@ impl TurnId {
     pub fn at(seq: Seq) -> Self {
         Self(format!("t{seq}"))
     }
+
+    /// Where the turn's `turn.started` stands in the log, if it is a turn's id.
+    pub fn seq(&self) -> Option<Seq> {
+        self.0.strip_prefix('t')?.parse().ok().map(Seq)
+    }
 }
 
 impl CallId {

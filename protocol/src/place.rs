@@ -101,7 +101,8 @@ pub fn socket() -> Result<PathBuf, PlaceError> {
     Ok(path)
 }
 
-/// What the lock file of a live daemon says, three lines: pid, version, socket.
+/// What the lock file of a live daemon says, three lines: pid, version, socket. After a crash it goes on to say so, after an end in
+/// order it is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockFile {
     pub pid: i32,
@@ -122,6 +123,11 @@ impl LockFile {
         let version = lines.next()?.to_owned();
         let socket = PathBuf::from(lines.next()?);
         socket.is_absolute().then_some(Self { pid, version, socket })
+    }
+
+    /// Whether the last daemon of `state_dir` has ended because it was told to, or because nobody needed it.
+    pub fn ended_in_order(state_dir: &Path) -> bool {
+        std::fs::metadata(Self::path(state_dir)).is_ok_and(|file| file.len() == 0)
     }
 
     /// The file's text.

@@ -1,6 +1,10 @@
 //! What people read when they are asked, in one place, so that every client asks in the same words: the lines of an approval,
 //! its keys, how it was settled, how a turn ended. Every line has been through [`display`].
 
+mod local;
+
+pub use local::{local_decision, local_server_lines};
+
 use crate::display::{Form, display};
 use crate::event::{Choice, Resolution, ToolOutcome, TurnOutcome};
 use crate::frame::ApprovalView;

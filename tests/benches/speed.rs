@@ -4,10 +4,13 @@
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tests::bins::bins;
 use tests::daemon::{Home, TestDaemon, run};
 use tests::model_server::{ModelServer, Reply, Script, Wire};
+use tests::raw_server::{RawServer, ends_when_told};
+use tests::socket::is;
 
 /// Runs of each measurement; the median counts.
 const RUNS: usize = 15;
@@ -22,6 +25,8 @@ const DELTAS_RATIO: f64 = 3.0;
 const RESIDENT_MB: f64 = 25.0;
 /// Wall time of `agentctl ls`, in ms.
 const LS_MS: f64 = 15.0;
+/// From the provider's last byte to the last frame at an attached client, in ms.
+const LAST_FRAME_MS: f64 = 2.0;
 
 const CALLS: usize = 20;
 
@@ -84,6 +89,35 @@ async fn shell(home: &Home) -> anyhow::Result<()> {
     run(bash, "bash").await?.ok().map(drop)
 }
 
+/// Replies that wait for their end: one turn runs at a time.
+const AT_ONCE: usize = 1;
+
+/// Median time from the last piece a provider sends to the turn's end at an attached client.
+async fn last_frame() -> anyhow::Result<Duration> {
+    let ((release, gate), (noted, ends)) = (mpsc::sync_channel(AT_ONCE), mpsc::sync_channel(AT_ONCE));
+    let gate = Arc::new(Mutex::new(gate));
+    let acts = (0..RUNS).map(|_| ends_when_told(Arc::clone(&gate), noted.clone()));
+    let server = RawServer::start(acts.collect())?;
+    let config = format!(
+        "[models.raw]\nwire = \"openai-chat\"\nbase_url = \"{}/v1\"\nmodel = \"m\"\nauth = \"none\"\ncontext_tokens = 200000\n",
+        server.origin()
+    );
+    let daemon = Home::new()?.config(&config)?.start().await?;
+    let session = daemon.session("ask").await?;
+    let mut client = daemon.observer().await?;
+    client.attach(&session, None).await?;
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        daemon.send(&session, "go").await?;
+        client.until("the first words", |frame| is(frame, "delta")).await?;
+        release.send(())?;
+        client.until("the end", |frame| is(frame, "turn.completed")).await?;
+        times.push(ends.recv()?.elapsed());
+    }
+    times.sort_unstable();
+    times.get(RUNS / 2).copied().context("a measurement")
+}
+
 /// Prints a measurement against its limit; whether it holds.
 fn judge(what: &str, shown: &str, value: f64, limit: f64) -> bool {
     let verdict = if value <= limit { "ok" } else { "OVER" };
@@ -144,6 +178,14 @@ async fn main() -> anyhow::Result<()> {
         &shown,
         value,
         CALLS_RATIO,
+    );
+
+    let frame = last_frame().await?;
+    held &= judge(
+        "last byte of a reply to last frame, ms",
+        "",
+        frame.as_secs_f64() * 1000.0,
+        LAST_FRAME_MS,
     );
 
     let ls = median(|| async { daemon.ctl(&["ls"]).await?.ok().map(drop) }).await?;

@@ -16,6 +16,9 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+/// The variable that names a directory for homes that must not be in a temporary one. Its path is short.
+pub const APART: &str = "AGENTD_TEST_HOMES";
+
 /// A home directory with a project in it, in a short path because a socket's path is bounded.
 #[derive(Debug)]
 pub struct Home {
@@ -29,7 +32,21 @@ impl Home {
     /// # Errors
     /// When it cannot be made.
     pub fn new() -> anyhow::Result<Self> {
-        let dir = tempfile::Builder::new().prefix("ad-").tempdir_in("/tmp")?;
+        Self::below(Path::new("/tmp"))
+    }
+
+    /// A home that is not in a temporary directory, which sandboxed commands may write; none where there is no such place.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn apart() -> anyhow::Result<Option<Self>> {
+        let place = std::env::var_os(APART).map_or_else(|| PathBuf::from("/srv"), PathBuf::from);
+        let writable = rustix::fs::access(&place, rustix::fs::Access::WRITE_OK).is_ok();
+        writable.then(|| Self::below(&place)).transpose()
+    }
+
+    fn below(place: &Path) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("ad-").tempdir_in(place)?;
         let home = Self {
             dir,
             environment: Vec::new(),

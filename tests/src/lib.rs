@@ -7,6 +7,7 @@
 pub mod bins;
 pub mod daemon;
 pub mod log;
+pub mod machine;
 pub mod model_server;
 pub mod oauth_server;
 pub mod process;
@@ -15,6 +16,7 @@ pub mod real_model;
 pub mod skip;
 pub mod socket;
 pub mod terminal;
+pub mod tls_server;
 
 use anyhow::Context;
 use std::time::Duration;

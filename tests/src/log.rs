@@ -54,6 +54,36 @@ pub fn sessions(state_dir: &Path) -> anyhow::Result<Vec<String>> {
     ids.context("the sessions")
 }
 
+/// Makes the data of an event something else, as a fault of the disk or of a program might. No daemon may run.
+///
+/// # Errors
+/// When there is no such event.
+pub fn damage(state_dir: &Path, session: &str, seq: i64, body: &str) -> anyhow::Result<()> {
+    let connection = Connection::open(state_dir.join("agentd.db"))?;
+    let changed = connection.execute(
+        "UPDATE events SET body = ?3 WHERE seq = ?2 AND session = (SELECT n FROM sessions WHERE id = ?1)",
+        (session, seq, body),
+    )?;
+    anyhow::ensure!(changed == 1, "the session has no event {seq}");
+    Ok(())
+}
+
+/// Breaks the page of the database that holds `needle`, which must lie in the middle of a value of many pages. No daemon may run.
+///
+/// # Errors
+/// When it is nowhere.
+pub fn break_page(state_dir: &Path, needle: &str) -> anyhow::Result<()> {
+    const PAGE_BYTES: usize = 4096;
+    let file = state_dir.join("agentd.db");
+    let mut bytes = std::fs::read(&file)?;
+    let found = bytes.windows(needle.len()).position(|window| window == needle.as_bytes());
+    let page = found.context("the needle")? / PAGE_BYTES * PAGE_BYTES;
+    // The number of the page that follows: there is none of this number.
+    bytes.get_mut(page..page + 4).context("the page")?.fill(0xff);
+    std::fs::write(&file, bytes)?;
+    Ok(())
+}
+
 fn open(state_dir: &Path) -> anyhow::Result<Connection> {
     let file = state_dir.join("agentd.db");
     // Not SQLITE_OPEN_READ_ONLY: after a kill -9 the write-ahead log must be recovered before anything can be read.

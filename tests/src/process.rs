@@ -73,11 +73,20 @@ pub fn descendants(pid: i32) -> Vec<Process> {
 /// # Errors
 /// When it does not run.
 pub fn resident_kib(pid: i32) -> anyhow::Result<u64> {
+    memory(pid, "VmRSS:")
+}
+
+/// The most memory that `pid` ever had resident, in KiB.
+///
+/// # Errors
+/// When it does not run.
+pub fn peak_kib(pid: i32) -> anyhow::Result<u64> {
+    memory(pid, "VmHWM:")
+}
+
+fn memory(pid: i32, key: &'static str) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).context(key)?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 

@@ -2,11 +2,12 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What a connection gets once its request is read.
-type Act = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
+pub type Act = Box<dyn FnOnce(&mut TcpStream) -> std::io::Result<()> + Send>;
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -90,6 +91,20 @@ pub fn stalls(text: impl Into<String>) -> Act {
     })
 }
 
+/// Writes a reply up to its last event, waits for `release`, and says on `at` when it began to write the rest.
+pub fn ends_when_told(release: Arc<Mutex<Receiver<()>>>, at: SyncSender<Instant>) -> Act {
+    let text = chat("every word but the last");
+    Box::new(move |stream| {
+        stream.set_nodelay(true)?;
+        let (most, end) = text.split_at(text.rfind("data: ").unwrap_or(0));
+        stream.write_all(most.as_bytes())?;
+        let told = release.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        told.map_err(std::io::Error::other)?;
+        let _ = at.send(Instant::now());
+        stream.write_all(end.as_bytes())
+    })
+}
+
 /// An answer with a status, headers (each with its line end) and a body.
 pub fn answer(status: &str, headers: &str, body: &str) -> String {
     format!(
@@ -100,12 +115,15 @@ pub fn answer(status: &str, headers: &str, body: &str) -> String {
 
 /// An event stream in the form of Chat Completions that says `text` and ends as it should.
 pub fn chat(text: &str) -> String {
+    stream(&chat_body(text))
+}
+
+/// The body of such a stream.
+pub fn chat_body(text: &str) -> String {
     let piece = serde_json::json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]});
     let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":2}}"#;
-    stream(&format!(
-        "data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n"
-    ))
+    format!("data: {piece}\n\ndata: {end}\n\ndata: {usage}\n\ndata: [DONE]\n\n")
 }
 
 /// An event stream with this body, which ends where the connection does.

@@ -4,7 +4,8 @@ use crate::bins::{profile_dir, root};
 use crate::soon;
 use anyhow::Context;
 use std::process::Stdio;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// The running server; it ends when this is dropped.
@@ -44,5 +45,20 @@ impl RealModel {
     /// Where it listens: `http://127.0.0.1:PORT`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Whether it writes a reply at the moment.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub async fn is_busy(&self) -> anyhow::Result<bool> {
+        let host = self.address.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(host).await?;
+        let request = format!("GET /slots HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        anyhow::ensure!(answer.contains("\"is_processing\""), "the server says {answer}");
+        Ok(answer.contains("\"is_processing\":true"))
     }
 }

@@ -1,10 +1,18 @@
-//! `agentctl model list`: the models that `--model` names, and what their servers say they have.
+//! `agentctl model list`: the models that `--model` names, and what their servers say they have. `agentctl model confirm`: whether a
+//! server that was found on this machine may answer.
 
+use crate::ask::{Tty, yes_or_no};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::output::Output;
 use crate::table;
-use protocol::method::{ModelInfo, ModelList, ModelListAnswer, ModelListParams};
+use protocol::client::{Client, ClientError};
+use protocol::method::{
+    LocalDecision, LocalServer, ModelConfirm, ModelConfirmParams, ModelInfo, ModelList, ModelListAnswer,
+    ModelListParams,
+};
+use protocol::wording;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -23,10 +31,77 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Say whether a model server that was found on this machine may answer
+    Confirm {
+        /// Let it answer without being asked
+        #[arg(long, conflicts_with = "no")]
+        yes: bool,
+        /// Never, and do not ask again
+        #[arg(long)]
+        no: bool,
+    },
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
-    let Action::List { configured, json } = arguments.action;
+    match arguments.action {
+        Action::List { configured, json } => list(invocation, configured, json).await,
+        Action::Confirm { yes: true, .. } => decide(invocation, Some(LocalDecision::Use)).await,
+        Action::Confirm { no: true, .. } => decide(invocation, Some(LocalDecision::Never)).await,
+        Action::Confirm { .. } => decide(invocation, None).await,
+    }
+}
+
+/// Records what the person said, or asks.
+async fn decide(invocation: &Invocation, said: Option<LocalDecision>) -> Result<Exit, Failure> {
+    let output = &invocation.output;
+    let mut client = invocation.connect().await?;
+    let answer = client.call::<ModelList>(&ModelListParams::default()).await?;
+    let Some(server) = answer.local_server else {
+        output.tell("no model server was found on this machine that could answer instead of another model");
+        return Ok(Exit::Completed);
+    };
+    let decision = match said {
+        Some(decision) => decision,
+        None => {
+            let tty = Tty::open().ok_or_else(nobody)?;
+            match ask_about(&server, &tty, *output).await.ok_or_else(nobody)? {
+                true => LocalDecision::Use,
+                false => LocalDecision::Never,
+            }
+        }
+    };
+    confirm(&mut client, &server, decision).await?;
+    output.tell(&wording::local_decision(&server, decision));
+    Ok(Exit::Completed)
+}
+
+fn nobody() -> Failure {
+    Failure::usage("nobody is here to be asked\nhint: `agentctl model confirm --yes` lets it answer, --no does not")
+}
+
+/// Asks on the terminal whether the server may answer; `None` if nobody can be asked there.
+pub(super) async fn ask_about(server: &LocalServer, tty: &Tty, output: Output) -> Option<bool> {
+    for line in wording::local_server_lines(server) {
+        output.tell_always(&line);
+    }
+    yes_or_no(tty, output, "let it answer?").await
+}
+
+/// Records the decision on exactly the server that was shown.
+pub(super) async fn confirm(
+    client: &mut Client,
+    server: &LocalServer,
+    decision: LocalDecision,
+) -> Result<(), ClientError> {
+    let params = ModelConfirmParams {
+        address: server.address.clone(),
+        uid: server.uid,
+        decision,
+    };
+    client.call::<ModelConfirm>(&params).await.map(drop)
+}
+
+async fn list(invocation: &Invocation, configured: bool, json: bool) -> Result<Exit, Failure> {
     let params = ModelListParams { available: !configured };
     let answer = invocation.connect().await?.call::<ModelList>(&params).await?;
     if json {
@@ -74,6 +149,13 @@ fn print(invocation: &Invocation, answer: &ModelListAnswer) -> Result<(), Failur
     )?;
     if let Some(notice) = &answer.notice {
         output.tell(&shown(notice));
+    }
+    let unused = |_: &&LocalServer| answer.local_decision != Some(LocalDecision::Use);
+    if let Some(server) = answer.local_server.as_ref().filter(unused) {
+        for line in wording::local_server_lines(server) {
+            output.tell(&line);
+        }
+        output.tell("hint: `agentctl model confirm` lets it answer");
     }
     for model in &answer.models {
         if let Some(problem) = &model.problem {

@@ -132,9 +132,19 @@ impl App {
             .parse::<usize>()
             .ok()
             .and_then(|number| self.models.get(number.checked_sub(1)?));
+        // Whoever names the server that was shown with address and owner says that it may answer.
+        let local = self.hello.local_server.as_ref().filter(|server| server.name == name);
+        let confirm = local.map(|server| Effect::Call(Request::Confirm(Box::new(server.clone()))));
+        if confirm.is_some() && self.session.state.settings.model.is_none() {
+            // It is the default from then on.
+            return confirm.into_iter().collect();
+        }
         let mut update = self.update();
         update.model = Some(listed.map_or(name, String::as_str).to_owned());
-        vec![Effect::Call(Request::Update(update))]
+        confirm
+            .into_iter()
+            .chain([Effect::Call(Request::Update(update))])
+            .collect()
     }
 
     fn set_mode(&mut self, word: &str) -> Vec<Effect> {

@@ -22,7 +22,8 @@ use protocol::client::ClientError;
 use protocol::display::{Form, display};
 use protocol::event::Delivery;
 use protocol::frame::{End, EndReason};
-use protocol::method::{Hello, SessionInfo};
+use protocol::method::{Hello, LocalDecision, SessionInfo};
+use protocol::wording;
 use protocol::{ApprovalId, ErrorKind, Frame, InputId, SessionId, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
@@ -224,6 +225,11 @@ impl App {
                 self.lost = Some("agentd has stopped".to_owned());
                 Vec::new()
             }
+            EndReason::Storage => {
+                self.session.disconnected();
+                self.lost = Some("agentd cannot read the session just now".to_owned());
+                Vec::new()
+            }
             EndReason::Deleted => {
                 self.failure = Some("the session was deleted".to_owned());
                 vec![Effect::Leave]
@@ -248,6 +254,12 @@ impl App {
                 let lines = view::model_list(&models, &self.session.state);
                 self.models = models.into_iter().map(|model| model.name).collect();
                 self.say(lines);
+                Vec::new()
+            }
+            Reply::Confirmed(server) => {
+                self.hello.local_server = None;
+                let text = wording::local_decision(&server, LocalDecision::Use);
+                self.say(vec![paint::line(text, paint::dim())]);
                 Vec::new()
             }
             Reply::Opened { info, which } => {

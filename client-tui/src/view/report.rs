@@ -5,7 +5,7 @@ use crate::session::State;
 use protocol::display::{Form, display};
 use protocol::frame::{Phase, QueuedInput};
 use protocol::method::{Hello, ModelInfo, SessionInfo};
-use protocol::{By, SessionId, short};
+use protocol::{By, SessionId, short, wording};
 use ratatui::text::{Line, Span};
 
 /// The first lines of a session: version, model, session, directory, mode, and what answers if the session names no model.
@@ -20,6 +20,12 @@ pub(crate) fn header(info: &SessionInfo, hello: &Hello) -> Vec<Line<'static>> {
     ])];
     let notice = hello.model_notice.as_deref().filter(|_| info.model.is_none());
     lines.extend(notice.map(|text| paint::line(inline(text), paint::dim())));
+    if let Some(server) = hello.local_server.as_ref().filter(|_| info.model.is_none()) {
+        let told = wording::local_server_lines(server);
+        lines.extend(told.into_iter().map(|text| paint::line(text, paint::dim())));
+        let how = format!("/model {} lets it answer", inline(&server.name));
+        lines.push(paint::line(how, paint::bold()));
+    }
     lines
 }
 

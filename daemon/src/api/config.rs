@@ -1,21 +1,19 @@
 //! `config.*`: the values in force with their origin, and changes of the user's file.
 
 use super::Api;
-use super::client::Client;
 use crate::config::{self, Config};
 use crate::target::project_root;
 use protocol::RpcError;
 use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
 use std::path::Path;
-use std::sync::Arc;
 
-pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: ConfigGetParams) -> Result<ConfigView, RpcError> {
-    view(&api, params.cwd.as_deref())
+pub(super) fn get(api: &Api, params: ConfigGetParams) -> Result<ConfigView, RpcError> {
+    view(api, params.cwd.as_deref())
 }
 
-pub(super) async fn set(api: Arc<Api>, _: Arc<Client>, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
-    config::shown::set(&user(&api).path, &params.key, &params.value).map_err(|error| error.told())?;
-    view(&api, None)
+pub(super) fn set(api: &Api, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
+    config::shown::set(&user(api).path, &params.key, &params.value).map_err(|error| error.told())?;
+    view(api, None)
 }
 
 fn user(api: &Api) -> &Config {

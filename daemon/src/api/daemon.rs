@@ -79,6 +79,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
             Vec::new()
         },
         model_notice: api.keys.notice(),
+        local_server: api.keys.undecided(),
     })
 }
 
@@ -122,7 +123,7 @@ pub(super) async fn status(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Da
         sessions_open: count(living.len()),
         turns_running: count(running),
         approvals_pending: count(approvals.as_ref().map_or(0, Vec::len)),
-        draining: api.drain.draining(),
+        draining: api.draining(),
         storage_ok: approvals.is_ok() && log.probe().await.is_ok(),
     })
 }

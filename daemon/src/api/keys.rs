@@ -1,7 +1,7 @@
 //! Keys that clients bring: the edge between the handshake and whoever keeps them.
 
 use async_trait::async_trait;
-use protocol::method::ModelListAnswer;
+use protocol::method::{LocalServer, ModelConfirmParams, ModelListAnswer};
 use std::collections::BTreeMap;
 
 /// Keeps the keys that clients send, and knows the models they are for.
@@ -24,6 +24,18 @@ pub(crate) trait KeyDesk: Send + Sync {
 
     /// Looks for a model server on this machine if nothing else would answer. Bounded by 150 ms; seldom does anything.
     async fn look_around(&self);
+
+    /// A server of this machine that could answer if a person said so, and nobody was asked yet.
+    fn undecided(&self) -> Option<LocalServer>;
+
+    /// Records a person's word on a server of this machine.
+    ///
+    /// # Errors
+    /// `unknown_model` if it is not there as it was shown; `storage_failed` if the word cannot be kept.
+    fn confirm(&self, params: &ModelConfirmParams) -> Result<(), protocol::RpcError>;
+
+    /// Why a session of this model and mode may not be: nobody configured the model, and nobody would be asked. `None`: it may.
+    fn unfit(&self, profile: Option<&str>, mode: protocol::Mode) -> Option<protocol::RpcError>;
 
     /// Makes the connection that the first call of a session will want. Returns at once.
     fn warm(&self, profile: Option<&str>);

@@ -34,6 +34,7 @@ const FIRST_BYTE: Duration = Duration::from_secs(10);
 
 /// How often the socket's file is looked at.
 const SOCKET_CHECK: Duration = Duration::from_secs(3);
+const _: () = assert!(SOCKET_CHECK.as_secs() < 5, "a socket that vanished is back within 5 s");
 
 /// Pause when the system has no descriptor left.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
@@ -244,8 +245,8 @@ impl Incomer {
             return refuse(&mut self.stream, error.hint("close some and try again")).await;
         };
         match timeout(FIRST_BYTE, peek(&self.stream)).await {
-            Ok(Ok(Some(first))) if is_json(first) => {}
-            Ok(Ok(Some(_))) => return refuse_http(&mut self.stream).await,
+            Ok(Ok(Some(first))) if is_http(first) => return refuse_http(&mut self.stream).await,
+            Ok(Ok(Some(_))) => {}
             _ => return,
         }
         self.api.clients.fetch_add(1, Ordering::Relaxed);
@@ -264,9 +265,9 @@ fn allowed(peer: &Peer) -> Result<(), RpcError> {
     Err(RpcError::new(ErrorKind::NotAuthorized, message).hint("each user has a daemon of their own"))
 }
 
-/// JSON text begins with one of these; HTTP does not.
-fn is_json(first: u8) -> bool {
-    matches!(first, b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n') || !first.is_ascii_uppercase()
+/// HTTP begins with the capitals of its method, and no JSON text does.
+fn is_http(first: u8) -> bool {
+    first.is_ascii_uppercase()
 }
 
 /// The first byte, left where it is; `None` if the peer left without one.

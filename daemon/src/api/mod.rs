@@ -7,7 +7,6 @@ mod client;
 mod config;
 mod connection;
 mod daemon;
-mod drain;
 mod find;
 mod framing;
 mod keys;
@@ -25,12 +24,11 @@ mod turn;
 mod usage;
 mod watch;
 
-pub(crate) use drain::Drain;
 pub(crate) use keys::{AskServers, KeyDesk};
 pub(crate) use listener::{ListenError, bind, serve};
 
-use crate::session::{Presence, Registry};
-use protocol::Time;
+use crate::session::{Drain, Draining, Presence, Registry};
+use protocol::{ErrorKind, RpcError, Time};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -57,6 +55,15 @@ pub(crate) struct Api {
     pub(crate) doctor: protocol::method::DoctorAnswer,
 }
 
+/// Does what waits for files off the runtime's threads.
+///
+/// # Errors
+/// When it panics.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, RpcError> {
+    let failed = |error| RpcError::new(ErrorKind::Internal, format!("the request failed inside: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
 /// What a session is made with when its client does not say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SessionDefaults {
@@ -66,6 +73,11 @@ pub(crate) struct SessionDefaults {
 }
 
 impl Api {
+    /// Whether the daemon is about to stop.
+    pub(crate) fn draining(&self) -> bool {
+        self.drain.state() == Draining::Yes
+    }
+
     /// Whether somebody is connected, a turn is open, a job runs or an approval waits.
     pub(crate) async fn needed(&self) -> bool {
         use std::sync::atomic::Ordering;

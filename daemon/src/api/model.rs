@@ -1,9 +1,9 @@
-//! `model.*`: which models there are.
+//! `model.*`: which models there are, and what a person says of one that was found.
 
 use super::client::Client;
 use super::{Api, AskServers};
 use protocol::RpcError;
-use protocol::method::{Access, ModelListAnswer, ModelListParams};
+use protocol::method::{Access, Empty, ModelConfirmParams, ModelListAnswer, ModelListParams};
 use std::sync::Arc;
 
 pub(super) async fn list(
@@ -21,4 +21,10 @@ pub(super) async fn list(
         AskServers::No
     };
     Ok(api.keys.list(ask).await)
+}
+
+pub(super) async fn confirm(api: Arc<Api>, _: Arc<Client>, params: ModelConfirmParams) -> Result<Empty, RpcError> {
+    api.keys.look_around().await;
+    api.keys.confirm(&params)?;
+    Ok(Empty {})
 }

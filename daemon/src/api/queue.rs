@@ -8,8 +8,8 @@ use protocol::method::{Empty, Queue, QueueCancelParams, SessionParams};
 use std::sync::Arc;
 
 pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: SessionParams) -> Result<Queue, RpcError> {
-    let session = api.session_id(&params.session).await?;
-    let snapshot = Arc::clone(&api.registry.open(&session).await?.live().borrow().snapshot);
+    let row = api.find(&params.session, None).await?;
+    let snapshot = api.registry.look(&row).await?;
     Ok(Queue {
         inputs: snapshot.queue.clone(),
         held: snapshot.held,

@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, auth, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, auth, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -50,14 +50,15 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;
-    answer::<method::RuleList, _, _>(&mut module, rule::list)?;
-    answer::<method::RuleAdd, _, _>(&mut module, rule::add)?;
-    answer::<method::RuleRemove, _, _>(&mut module, rule::remove)?;
+    answer::<method::ModelConfirm, _, _>(&mut module, model::confirm)?;
+    from_files::<method::RuleList, _>(&mut module, rule::list)?;
+    from_files::<method::RuleAdd, _>(&mut module, rule::add)?;
+    from_files::<method::RuleRemove, _>(&mut module, rule::remove)?;
     answer::<method::RuleTest, _, _>(&mut module, rule::test)?;
-    answer::<method::ConfigGet, _, _>(&mut module, config::get)?;
-    answer::<method::ConfigSet, _, _>(&mut module, config::set)?;
-    answer::<method::TrustGet, _, _>(&mut module, trust::get)?;
-    answer::<method::TrustSet, _, _>(&mut module, trust::set)?;
+    from_files::<method::ConfigGet, _>(&mut module, config::get)?;
+    from_files::<method::ConfigSet, _>(&mut module, config::set)?;
+    from_files::<method::TrustGet, _>(&mut module, trust::get)?;
+    from_files::<method::TrustSet, _>(&mut module, trust::set)?;
     answer::<method::AuthLogin, _, _>(&mut module, auth::login)?;
     answer::<method::AuthWait, _, _>(&mut module, auth::wait)?;
     answer::<method::AuthCancel, _, _>(&mut module, auth::cancel)?;
@@ -84,6 +85,17 @@ where
         }
     })?;
     Ok(())
+}
+
+/// A handler that reads and writes files, and so runs off the runtime's threads.
+fn from_files<M, F>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>
+where
+    M: Method + 'static,
+    F: Fn(&Api, M::Params) -> Result<M::Answer, RpcError> + Copy + Send + Sync + 'static,
+{
+    answer::<M, _, _>(module, move |api: Arc<Api>, _, params| async move {
+        blocking(move || handler(&api, params)).await?
+    })
 }
 
 fn subscribe<S, F, R>(module: &mut RpcModule<Api>, handler: F) -> Result<(), RegisterMethodError>

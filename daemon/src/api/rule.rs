@@ -1,10 +1,10 @@
 //! `rule.*`: the user's own rules, and what a command would meet. Testing looks at a command exactly as a call of `bash`
 //! would, and stops before it runs.
 
-use super::Api;
 use super::client::Client;
+use super::{Api, blocking};
 use crate::policy::{self, Policy, Rule};
-use crate::session::inspect_command;
+use crate::session::{inspect_command, project};
 use crate::target::project_root;
 use protocol::rule::{
     RuleAddParams, RuleListParams, RuleRemoveParams, RuleSource, RuleSpec, RuleTestParams, RuleVerdict, RuleView,
@@ -13,7 +13,7 @@ use protocol::{ErrorKind, RpcError};
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
+pub(super) fn list(api: &Api, params: RuleListParams) -> Result<Vec<RuleView>, RpcError> {
     let book = &api.registry.deps().rules;
     let set = book.checked().map_err(|error| error.told())?;
     let own = set
@@ -34,7 +34,7 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: RuleListParams) 
     Ok(views)
 }
 
-pub(super) async fn add(api: Arc<Api>, _: Arc<Client>, params: RuleAddParams) -> Result<RuleView, RpcError> {
+pub(super) fn add(api: &Api, params: RuleAddParams) -> Result<RuleView, RpcError> {
     let book = &api.registry.deps().rules;
     let mut rule = rule(&params.rule)?;
     if rule.root.is_none()
@@ -46,7 +46,7 @@ pub(super) async fn add(api: Arc<Api>, _: Arc<Client>, params: RuleAddParams) ->
     view(place, &rule, book.path(), RuleSource::User)
 }
 
-pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemoveParams) -> Result<RuleView, RpcError> {
+pub(super) fn remove(api: &Api, params: RuleRemoveParams) -> Result<RuleView, RpcError> {
     let book = &api.registry.deps().rules;
     let place = usize::try_from(params.number).unwrap_or(usize::MAX).wrapping_sub(1);
     match book
@@ -64,13 +64,16 @@ pub(super) async fn remove(api: Arc<Api>, _: Arc<Client>, params: RuleRemovePara
 
 pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestParams) -> Result<RuleVerdict, RpcError> {
     let deps = api.registry.deps();
-    let set = deps.rules.checked().map_err(|error| error.told())?;
-    let cwd = directory(&params.cwd)?;
-    let root = project_root(cwd);
+    let (rules, cwd) = (Arc::clone(&deps.rules), params.cwd.clone());
+    let found = move || {
+        let set = rules.checked().map_err(|error| error.told())?;
+        Ok::<_, RpcError>((set, project_root(directory(&cwd)?)))
+    };
+    let (set, root) = blocking(found).await??;
     let environment = (deps.environment)(&client.introduced().environment);
-    let facts = inspect_command(deps, &params.command, cwd, &root, environment).await;
+    let facts = inspect_command(deps, &params.command, Path::new(&params.cwd), &root, environment).await;
     let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
-    let project = deps.projects.load(&root).map_err(|error| error.told())?;
+    let project = project(deps, &root.to_string_lossy()).await?;
     let own = set.rules.iter().filter_map(|rule| rule.bind(&root));
     let rules: Vec<Rule> = own.chain(project.rules).collect();
     let policy = Policy {
@@ -87,7 +90,8 @@ pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestPar
     })
 }
 
-fn directory(cwd: &str) -> Result<&Path, RpcError> {
+/// A directory that a client stands in.
+pub(super) fn directory(cwd: &str) -> Result<&Path, RpcError> {
     let path = Path::new(cwd);
     if path.is_absolute() && path.is_dir() {
         return Ok(path);

@@ -1,18 +1,19 @@
 //! `session.*` but for subscriptions.
 
-use super::Api;
 use super::client::Client;
+use super::rule::directory;
+use super::{Api, blocking};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Message, Send, draining, storage};
+use crate::session::{Change, Message, Send, Sending, draining, name_taken, project, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
 use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, UpdateParams,
 };
-use protocol::{Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{By, Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,26 +34,14 @@ const MODE_FOR_MS: u64 = 366 * 24 * 3_600 * 1_000;
 const DELETE_WAIT: Duration = Duration::from_secs(10);
 
 pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreateParams) -> Result<SessionInfo, RpcError> {
-    if api.drain.draining() {
+    if api.draining() {
         return Err(draining());
     }
     let session = session_id(params.session.as_ref())?;
     if params.session.is_some()
-        && let Some(row) = api
-            .registry
-            .deps()
-            .log
-            .session(&session.0)
-            .await
-            .map_err(|error| storage(&error))?
+        && let Some(made) = made_before(&api, &session, &params).await?
     {
-        // A client that retries with its own id gets what it made the first time.
-        return match row.deleted_at_ms {
-            None => Ok(info(&api, row)),
-            Some(_) => {
-                Err(RpcError::new(ErrorKind::SessionExists, "a deleted session has this id").hint("use a new id"))
-            }
-        };
+        return Ok(made);
     }
     params.name.as_deref().map(check_name).transpose()?;
     params
@@ -60,29 +49,24 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .as_deref()
         .map(|model| check_model(&api, model))
         .transpose()?;
-    let cwd = Path::new(&params.cwd);
-    if !cwd.is_absolute() || !cwd.is_dir() {
-        return Err(RpcError::new(
-            ErrorKind::InvalidParams,
-            format!("{} is not a directory with an absolute path", params.cwd),
-        ));
-    }
-    let root = project_root(cwd).display().to_string();
-    let project = api
-        .registry
-        .deps()
-        .projects
-        .load(Path::new(&root))
-        .map_err(|error| error.told())?;
+    let cwd = params.cwd.clone();
+    let root = blocking(move || directory(&cwd).map(project_root))
+        .await??
+        .display()
+        .to_string();
+    let project = project(api.registry.deps(), &root).await?;
     let defaults = &api.defaults.settings;
     let limits = project
         .max_steps
         .map_or(defaults.limits, |max_steps| Limits { max_steps });
     let usual = project.mode.unwrap_or(defaults.mode);
-    let mode_until = until(params.mode, params.mode_for_ms)?;
+    check_mode_for(params.mode, params.mode_for_ms)?;
+    let at = Time::now();
+    let mode_until = params.mode_for_ms.map(|ms| at.plus_ms(ms));
     let settings = Settings {
         model: params
             .model
+            .clone()
             .or(project.default_model)
             .or_else(|| defaults.model.clone()),
         mode: params.mode.unwrap_or(usual),
@@ -91,8 +75,10 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         unattended: params.unattended.or(project.unattended).unwrap_or(defaults.unattended),
         limits: params.limits.unwrap_or(limits),
     };
-    let at = Time::now();
     api.keys.look_around().await;
+    if let Some(error) = api.keys.unfit(settings.model.as_deref(), settings.mode) {
+        return Err(error);
+    }
     api.keys.warm(settings.model.as_deref());
     let environment = (api.registry.deps().environment)(&client.introduced().environment);
     let created = Event::from(SessionCreated {
@@ -114,10 +100,10 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let new = NewSession {
         id: session.0.clone(),
-        name: params.name,
+        name: params.name.clone(),
         parent: None,
         root_path: root,
-        cwd: params.cwd,
+        cwd: params.cwd.clone(),
         created_at_ms: at.0,
         lifetime: Lifetime::Kept,
     };
@@ -136,15 +122,66 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let log = &api.registry.deps().log;
     match log.create(new, append).await {
-        // Of two requests with one id at once, both get what the first made.
         Ok(_) => {}
-        Err(LogError::Exists) if params.session.is_some() => {}
+        // Of two requests with one id at once, both get what the first made.
+        Err(LogError::Exists) => {
+            let made = made_before(&api, &session, &params).await?;
+            return made.ok_or_else(|| id_taken("another session"));
+        }
         Err(LogError::NameTaken) => return Err(name_taken()),
-        Err(LogError::Exists) => return Err(RpcError::new(ErrorKind::SessionExists, "a session with this id exists")),
         Err(LogError::Busy) => return Err(crate::session::busy()),
         Err(error) => return Err(storage(&error)),
     }
     info_of(&api, &session).await
+}
+
+/// The session that a client made with this id before: one that retries gets what it made the first time.
+///
+/// # Errors
+/// The id is that of a session that was made otherwise, or is deleted.
+async fn made_before(api: &Api, id: &SessionId, asked: &CreateParams) -> Result<Option<SessionInfo>, RpcError> {
+    let log = &api.registry.deps().log;
+    let Some(row) = log.session(&id.0).await.map_err(|error| storage(&error))? else {
+        return Ok(None);
+    };
+    if row.deleted_at_ms.is_some() {
+        return Err(id_taken("a deleted session"));
+    }
+    let first = log.read(row.key, 0, 1).await.map_err(|error| storage(&error))?;
+    match first.first().map(|first| Event::parse(&first.kind, &first.body)) {
+        Some(Ok(Some(Event::SessionCreated(created)))) if !is_as_asked(&created, row.created_at_ms, asked) => {
+            Err(id_taken("a session that was made otherwise"))
+        }
+        _ => Ok(Some(info(api, row))),
+    }
+}
+
+/// Whether a session was made by this very request. What it does not say may have come from elsewhere.
+fn is_as_asked(created: &SessionCreated, at_ms: i64, asked: &CreateParams) -> bool {
+    let settings = &created.settings;
+    created.cwd == asked.cwd
+        && created.name == asked.name
+        && settings.mode_until == asked.mode_for_ms.map(|ms| Time(at_ms).plus_ms(ms))
+        && asked.mode.is_none_or(|mode| mode == settings.mode)
+        && asked
+            .model
+            .as_ref()
+            .is_none_or(|model| settings.model.as_ref() == Some(model))
+        && asked
+            .unattended
+            .is_none_or(|unattended| unattended == settings.unattended)
+        && asked.limits.is_none_or(|limits| limits == settings.limits)
+}
+
+fn id_taken(by: &str) -> RpcError {
+    RpcError::new(ErrorKind::SessionExists, format!("{by} has this id")).hint("use a new id")
+}
+
+/// The root of the project that a directory belongs to.
+async fn root_of(cwd: Option<String>) -> Result<Option<String>, RpcError> {
+    let Some(cwd) = cwd else { return Ok(None) };
+    let root = blocking(move || project_root(Path::new(&cwd))).await?;
+    Ok(Some(root.display().to_string()))
 }
 
 fn session_id(asked: Option<&SessionId>) -> Result<SessionId, RpcError> {
@@ -173,15 +210,11 @@ fn check_name(name: &str) -> Result<(), RpcError> {
     )))
 }
 
-fn name_taken() -> RpcError {
-    RpcError::new(ErrorKind::NameTaken, "another session has this name").hint("choose another, or rename that one")
-}
-
-/// When a mode that is to hold for so long ends.
-fn until(mode: Option<Mode>, for_ms: Option<u64>) -> Result<Option<Time>, RpcError> {
+/// Whether a mode may hold for so long.
+fn check_mode_for(mode: Option<Mode>, for_ms: Option<u64>) -> Result<(), RpcError> {
     match (mode, for_ms) {
-        (_, None) => Ok(None),
-        (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(Some(Time::now().plus_ms(ms))),
+        (_, None) => Ok(()),
+        (Some(_), Some(ms)) if (1..=MODE_FOR_MS).contains(&ms) => Ok(()),
         _ => Err(RpcError::new(
             ErrorKind::InvalidParams,
             "`mode_for_ms` belongs to a `mode` and is at most a year",
@@ -249,9 +282,7 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> R
     let before_pos =
         cursor.map_err(|_| RpcError::new(ErrorKind::InvalidParams, "`cursor` is not one that a page answered"))?;
     let filter = SessionFilter {
-        root_path: params
-            .cwd
-            .map(|cwd| project_root(Path::new(&cwd)).display().to_string()),
+        root_path: root_of(params.cwd).await?,
         before_pos,
         limit,
         ..SessionFilter::default()
@@ -273,34 +304,46 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, params: ListParams) -> R
 }
 
 pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: GetParams) -> Result<SessionInfo, RpcError> {
-    let root = params
-        .cwd
-        .map(|cwd| project_root(Path::new(&cwd)).display().to_string());
+    let root = root_of(params.cwd).await?;
     let row = api.find(&params.session, root.as_deref()).await?;
     Ok(info(&api, row))
 }
 
 pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdateParams) -> Result<SessionInfo, RpcError> {
     params.name.as_deref().map(check_name).transpose()?;
+    check_mode_for(params.mode, params.mode_for_ms)?;
     params
         .model
         .as_deref()
         .map(|model| check_model(&api, model))
         .transpose()?;
     let session = api.session_id(&params.session).await?;
+    if let Some(mode) = params.mode {
+        let model = match &params.model {
+            Some(model) => Some(model.clone()),
+            None => info_of(&api, &session).await?.model,
+        };
+        if let Some(error) = api.keys.unfit(model.as_deref(), mode) {
+            return Err(error);
+        }
+    }
     let changed = SessionChanged {
         name: params.name,
         title: None,
         model: params.model,
         mode: params.mode,
-        mode_until: until(params.mode, params.mode_for_ms)?,
+        mode_until: None,
         unattended: params.unattended,
         archived: params.archived,
         limits: None,
         by: client.by(),
     };
+    let change = Change {
+        changed,
+        mode_for_ms: params.mode_for_ms,
+    };
     api.registry
-        .ask(&session, |reply| Message::Change(Box::new(changed.clone()), reply))
+        .ask(&session, |reply| Message::Change(Box::new(change.clone()), reply))
         .await?;
     info_of(&api, &session).await
 }
@@ -313,12 +356,11 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
             return Err(RpcError::new(ErrorKind::TurnRunning, "the session has an open turn")
                 .hint("interrupt it first (agentctl interrupt), or force: agentctl rm --force"));
         }
-        let by = client.by();
-        api.registry
-            .ask(&session, |reply| Message::Interrupt(None, by.clone(), reply))
-            .await?;
-        let mut live = api.registry.open(&session).await?.live();
-        let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
+        match end_turn(&api, &session, client.by()).await {
+            // Nothing of it can run, and it is to go.
+            Err(error) if error.kind == ErrorKind::SessionUnreadable => {}
+            ended => ended?,
+        }
     }
     // Marked first: whoever opens it from now on finds it gone.
     let deletion = Deletion::Hide { at_ms: Time::now().0 };
@@ -336,8 +378,19 @@ pub(super) async fn delete(api: Arc<Api>, client: Arc<Client>, params: DeletePar
     Ok(Empty {})
 }
 
+/// Interrupts the session's turn and waits for its end.
+async fn end_turn(api: &Api, session: &SessionId, by: By) -> Result<(), RpcError> {
+    api.registry
+        .ask(session, |reply| Message::Interrupt(None, by.clone(), reply))
+        .await?;
+    let mut live = api.registry.open(session).await?.live();
+    // What does not end in time is ended with its actor.
+    let _ = tokio::time::timeout(DELETE_WAIT, live.wait_for(|live| live.snapshot.turn.is_none())).await;
+    Ok(())
+}
+
 pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams) -> Result<Sent, RpcError> {
-    if api.drain.draining() {
+    if api.draining() {
         return Err(draining());
     }
     if params.content.is_empty() {
@@ -352,7 +405,8 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
             format!("`input_id` is 1 to {INPUT_ID_BYTES} bytes"),
         ));
     }
-    let session = api.session_id(&params.session).await?;
+    check_mode_for(params.mode, params.mode_for_ms)?;
+    let row = api.find(&params.session, None).await?;
     api.keys.look_around().await;
     let redactor = &api.registry.deps().redactor;
     let without_keys = |content| match content {
@@ -373,7 +427,11 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
         interactive: params.interactive,
         by: client.by(),
     };
+    let project = project(api.registry.deps(), &row.root_path).await;
+    let sending = Sending { send, project };
     api.registry
-        .ask(&session, |reply| Message::Send(Box::new(send.clone()), reply))
+        .ask(&SessionId(row.id), |reply| {
+            Message::Send(Box::new(sending.clone()), reply)
+        })
         .await
 }

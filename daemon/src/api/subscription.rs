@@ -18,8 +18,20 @@ use std::time::Duration;
 /// Pause before a session that could not be opened again is tried once more.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The peer is gone, or wants no more.
-struct Left;
+/// Why a subscription is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// The peer is gone, or wants no more: nobody is left to be told.
+    Left,
+    /// The peer is told why.
+    Because(EndReason),
+}
+
+impl From<EndReason> for Over {
+    fn from(reason: EndReason) -> Self {
+        Self::Because(reason)
+    }
+}
 
 pub(super) async fn attach(api: Arc<Api>, client: Arc<Client>, params: AttachParams, pending: PendingSubscriptionSink) {
     let begun = begin(&api, &params).await;
@@ -132,31 +144,34 @@ impl Follow {
     async fn run(mut self, mut handle: Handle, view: ClientView, answers: Answers) {
         loop {
             let present = handle.presence.join(view.clone(), answers);
-            if self.follow(&handle).await.is_err() {
-                return;
-            }
+            let followed = self.follow(&handle).await;
             drop(present);
             // The actor is gone: passivated, deleted, or dropped after a failed append.
-            handle = match self.reopen().await {
+            let reopened = match followed {
+                Ok(()) => self.reopen().await,
+                Err(over) => Err(over),
+            };
+            handle = match reopened {
                 Ok(handle) => handle,
-                Err(reason) => return self.end(reason).await,
+                Err(Over::Left) => return,
+                Err(Over::Because(reason)) => return self.end(reason).await,
             };
         }
     }
 
-    async fn reopen(&self) -> Result<Handle, EndReason> {
+    async fn reopen(&self) -> Result<Handle, Over> {
         loop {
             match self.api.registry.open(&self.session).await {
                 Ok(handle) => return Ok(handle),
                 Err(error) => match error.kind {
-                    ErrorKind::SessionNotFound => return Err(EndReason::Deleted),
-                    ErrorKind::Draining => return Err(EndReason::Shutdown),
-                    ErrorKind::SessionUnreadable => return Err(EndReason::Unreadable),
+                    ErrorKind::SessionNotFound => return Err(EndReason::Deleted.into()),
+                    ErrorKind::Draining => return Err(EndReason::Shutdown.into()),
+                    ErrorKind::SessionUnreadable => return Err(EndReason::Unreadable.into()),
                     _ => {}
                 },
             }
             tokio::select! {
-                () = self.sink.closed() => return Err(EndReason::Shutdown),
+                () = self.sink.closed() => return Err(Over::Left),
                 () = tokio::time::sleep(REOPEN_PAUSE) => {}
             }
         }
@@ -171,7 +186,7 @@ impl Follow {
     }
 
     /// Sends what there is until the actor is gone.
-    async fn follow(&mut self, handle: &Handle) -> Result<(), Left> {
+    async fn follow(&mut self, handle: &Handle) -> Result<(), Over> {
         let mut live = handle.live();
         let mut presence = handle.presence.watch();
         loop {
@@ -185,7 +200,7 @@ impl Follow {
                 }
             }
             tokio::select! {
-                () = self.sink.closed() => return Err(Left),
+                () = self.sink.closed() => return Err(Over::Left),
                 changed = handle.changed(&mut live) => if changed.is_err() {
                     return Ok(());
                 },
@@ -194,7 +209,7 @@ impl Follow {
         }
     }
 
-    async fn send_events(&mut self, live: &Live) -> Result<(), Left> {
+    async fn send_events(&mut self, live: &Live) -> Result<(), Over> {
         while self.cursor < live.head {
             let first = live.ring.front().map(|event| event.seq);
             if first.is_some_and(|first| first <= self.cursor.next()) {
@@ -211,20 +226,35 @@ impl Follow {
                 .log
                 .read(self.key, self.cursor.0, PAGE_ROWS)
                 .await
-                .map_err(|_| Left)?;
+                .map_err(|error| self.failed(&error))?;
             if rows.is_empty() {
-                return Err(Left);
+                return Err(self.unreadable());
             }
-            for event in rows.into_iter().filter_map(envelope) {
-                if event.seq <= live.head {
-                    self.send_event(&event).await?;
+            for row in rows {
+                // A log without a gap has exactly the next event here, and JSON in it.
+                let event = envelope(row).filter(|event| event.seq == self.cursor.next());
+                let event = event.ok_or_else(|| self.unreadable())?;
+                if event.seq > live.head {
+                    break;
                 }
+                self.send_event(&event).await?;
             }
         }
         Ok(())
     }
 
-    async fn send_event(&mut self, event: &Envelope) -> Result<(), Left> {
+    fn failed(&self, error: &LogError) -> Over {
+        tracing::error!(session = %self.session, %error, "a subscription ends: the log cannot be read");
+        EndReason::Storage.into()
+    }
+
+    fn unreadable(&self) -> Over {
+        let after = self.cursor;
+        tracing::error!(session = %self.session, %after, "a subscription ends: the next event cannot be read");
+        EndReason::Unreadable.into()
+    }
+
+    async fn send_event(&mut self, event: &Envelope) -> Result<(), Over> {
         if self.stage == Stage::Live && self.deltas == Deltas::Wanted {
             self.complete_item(event).await?;
         }
@@ -234,7 +264,7 @@ impl Follow {
     }
 
     /// Before an item's closing event comes the rest of its text, so that deltas and snapshot add up to it.
-    async fn complete_item(&mut self, event: &Envelope) -> Result<(), Left> {
+    async fn complete_item(&mut self, event: &Envelope) -> Result<(), Over> {
         match event.kind.as_str() {
             "item.completed" => {
                 let Some(Event::ItemCompleted(item)) = event.event() else {
@@ -274,7 +304,7 @@ impl Follow {
         Ok(())
     }
 
-    async fn send_snapshot(&mut self, live: &Live, handle: &Handle) -> Result<(), Left> {
+    async fn send_snapshot(&mut self, live: &Live, handle: &Handle) -> Result<(), Over> {
         let mut snapshot = Snapshot::clone(&live.snapshot);
         for feed in &live.feeds {
             feed.each(|open| {
@@ -297,7 +327,7 @@ impl Follow {
         self.send(&Frame::Snapshot(Box::new(snapshot))).await
     }
 
-    async fn send_presence(&mut self, handle: &Handle) -> Result<(), Left> {
+    async fn send_presence(&mut self, handle: &Handle) -> Result<(), Over> {
         let clients = handle.presence.clients();
         if clients == self.shown {
             return Ok(());
@@ -306,7 +336,7 @@ impl Follow {
         self.send(&Frame::Presence(Presence { clients })).await
     }
 
-    async fn send_deltas(&mut self, live: &Live) -> Result<(), Left> {
+    async fn send_deltas(&mut self, live: &Live) -> Result<(), Over> {
         if self.deltas == Deltas::Not {
             return Ok(());
         }
@@ -333,8 +363,11 @@ impl Follow {
         Ok(())
     }
 
-    async fn send(&self, frame: &Frame) -> Result<(), Left> {
-        let json = serde_json::value::to_raw_value(frame).map_err(|_| Left)?;
-        self.sink.send(json).await.map_err(|_| Left)
+    async fn send(&self, frame: &Frame) -> Result<(), Over> {
+        let json = serde_json::value::to_raw_value(frame).map_err(|error| {
+            tracing::error!(session = %self.session, %error, "a subscription ends: a frame cannot be written as JSON");
+            Over::from(EndReason::Unreadable)
+        })?;
+        self.sink.send(json).await.map_err(|_| Over::Left)
     }
 }

@@ -1,20 +1,19 @@
 //! `trust.*`: what a project's own file asks for, and the person's word on that very content.
 
 use super::Api;
-use super::client::Client;
+use super::rule::directory;
 use crate::config::project;
 use crate::target::project_root;
 use protocol::trust::{TrustGetParams, TrustSetParams, TrustView};
 use protocol::{ErrorKind, RpcError};
 use std::path::Path;
-use std::sync::Arc;
 
-pub(super) async fn get(api: Arc<Api>, _: Arc<Client>, params: TrustGetParams) -> Result<TrustView, RpcError> {
-    view(&api, &root_of(&params.cwd)?)
+pub(super) fn get(api: &Api, params: TrustGetParams) -> Result<TrustView, RpcError> {
+    view(api, &project_root(directory(&params.cwd)?))
 }
 
-pub(super) async fn set(api: Arc<Api>, _: Arc<Client>, params: TrustSetParams) -> Result<TrustView, RpcError> {
-    let root = root_of(&params.cwd)?;
+pub(super) fn set(api: &Api, params: TrustSetParams) -> Result<TrustView, RpcError> {
+    let root = project_root(directory(&params.cwd)?);
     let trust = &api.registry.deps().projects.trust;
     match params.hash {
         None => trust.take_back(&root).map_err(|error| error.told())?,
@@ -31,18 +30,7 @@ pub(super) async fn set(api: Arc<Api>, _: Arc<Client>, params: TrustSetParams) -
             trust.give(identity).map_err(|error| error.told())?;
         }
     }
-    view(&api, &root)
-}
-
-fn root_of(cwd: &str) -> Result<std::path::PathBuf, RpcError> {
-    let path = Path::new(cwd);
-    if path.is_absolute() && path.is_dir() {
-        return Ok(project_root(path));
-    }
-    Err(RpcError::new(
-        ErrorKind::InvalidParams,
-        format!("{cwd} is not a directory with an absolute path"),
-    ))
+    view(api, &root)
 }
 
 fn view(api: &Api, root: &Path) -> Result<TrustView, RpcError> {

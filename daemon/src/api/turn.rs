@@ -3,8 +3,8 @@
 use super::Api;
 use super::client::Client;
 use crate::log::{PAGE_ROWS, SessionFilter, SessionKey};
-use crate::session::{Message, storage};
-use protocol::event::{InputOutcome, ItemCompleted, ItemStatus, ItemType, TurnCompleted, TurnOutcome};
+use crate::session::{Message, begin_of, storage};
+use protocol::event::{InputOutcome, ItemCompleted, ItemStatus, ItemType, TurnCompleted};
 use protocol::method::{Empty, InterruptParams, Interrupted, RunningTurn, SessionParams, TurnResult, WaitParams};
 use protocol::{By, ErrorKind, Event, InputId, RpcError, SessionId, TurnId, Usage};
 use std::sync::Arc;
@@ -30,20 +30,8 @@ pub(super) async fn wait(api: Arc<Api>, _: Arc<Client>, params: WaitParams) -> R
             (Awaited::Input(input), accepted.seq)
         }
         (None, Some(turn)) => {
-            let started = turn.0.strip_prefix('t').and_then(|seq| seq.parse().ok());
-            let missing = || RpcError::new(ErrorKind::TurnNotFound, format!("the session has no turn {turn}"));
-            let seq: u64 = started.ok_or_else(missing)?;
-            let found = api
-                .registry
-                .deps()
-                .log
-                .read(row.key, seq.saturating_sub(1), 1)
-                .await
-                .map_err(|error| storage(&error))?;
-            if found.first().is_none_or(|row| row.kind != "turn.started") {
-                return Err(missing());
-            }
-            (Awaited::Turn(turn), seq)
+            let seq = begin_of(&api.registry.deps().log, row.key, &turn).await?;
+            (Awaited::Turn(turn), seq.0)
         }
         _ => {
             return Err(RpcError::new(
@@ -161,7 +149,7 @@ impl Waiter {
             .ending
             .settled
             .as_ref()
-            .map_or_else(|| status(completed.outcome), |(outcome, _)| *outcome);
+            .map_or_else(|| completed.outcome.into(), |(outcome, _)| *outcome);
         Some(self.result(status, Some(completed.turn.clone()), Some(completed)))
     }
 
@@ -181,16 +169,6 @@ impl Waiter {
             demo: completed.as_ref().is_some_and(|completed| completed.demo),
             denied: completed.map(|completed| completed.denied).unwrap_or_default(),
         }
-    }
-}
-
-fn status(outcome: TurnOutcome) -> InputOutcome {
-    match outcome {
-        TurnOutcome::Completed => InputOutcome::Done,
-        TurnOutcome::Failed => InputOutcome::Failed,
-        TurnOutcome::Interrupted => InputOutcome::Interrupted,
-        TurnOutcome::TimedOut => InputOutcome::TimedOut,
-        TurnOutcome::Unanswered => InputOutcome::Unanswered,
     }
 }
 
@@ -231,10 +209,12 @@ pub(super) async fn list(api: Arc<Api>, _: Arc<Client>, _: Empty) -> Result<Vec<
         .map_err(|error| storage(&error))?;
     let mut turns = Vec::new();
     for row in rows {
-        let Ok(handle) = api.registry.open(&SessionId(row.id)).await else {
-            continue;
+        let snapshot = match api.registry.look(&row).await {
+            Ok(snapshot) => snapshot,
+            // No turn of it can run, and the others are listed.
+            Err(error) if error.kind == ErrorKind::SessionUnreadable => continue,
+            Err(error) => return Err(error),
         };
-        let snapshot = Arc::clone(&handle.live().borrow().snapshot);
         let Some(turn) = &snapshot.turn else { continue };
         turns.push(RunningTurn {
             session: snapshot.session.clone(),

@@ -2,13 +2,17 @@
 
 use super::Api;
 use super::client::Client;
-use crate::log::PAGE_ROWS;
-use crate::session::{Answers, storage};
+use crate::log::{LogError, PAGE_ROWS};
+use crate::session::Answers;
 use jsonrpsee::core::server::{PendingSubscriptionSink, SubscriptionSink};
 use protocol::frame::{WatchedEnvelope, WatchedEvent};
 use protocol::method::WatchParams;
 use protocol::{Pos, Seq, SessionId, Time};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Pause before the log is read again after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What `session.watch` shows.
 const SESSION_KINDS: [&str; 4] = ["session.created", "session.changed", "turn.started", "turn.completed"];
@@ -47,9 +51,14 @@ async fn follow(api: &Api, params: WatchParams, sink: &SubscriptionSink, kinds: 
         let head = *committed.borrow_and_update();
         let rows = match log.after_pos(cursor, PAGE_ROWS, kinds).await {
             Ok(rows) => rows,
+            // A watch has no frame that says why it ended, and nothing is lost by trying again.
+            Err(LogError::Closed) => return,
             Err(error) => {
-                tracing::warn!(error = %storage(&error), "a watch ends");
-                return;
+                tracing::warn!(%error, "a watch cannot read the log and tries again");
+                tokio::select! {
+                    () = sink.closed() => return,
+                    () = tokio::time::sleep(RETRY_PAUSE) => continue,
+                }
             }
         };
         let more = !rows.is_empty();

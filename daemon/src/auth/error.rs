@@ -96,6 +96,14 @@ pub enum AuthError {
         /// The variable its key usually stands in.
         variable: String,
     },
+    /// A server of this machine that no person let answer.
+    #[error("{name} at {address} was found on this machine, and nobody said that it may answer")]
+    Unconfirmed {
+        /// What it is.
+        name: String,
+        /// Where it listens.
+        address: String,
+    },
     /// Several profiles and no word on which.
     #[error("several models are configured and none is the default")]
     NoDefault {
@@ -140,6 +148,7 @@ impl AuthError {
             Self::NoProfileOf { provider, variable, .. } => {
                 format!("add a profile of {provider} with api_key_env = \"{variable}\" to the config file")
             }
+            Self::Unconfirmed { .. } => "agentctl model confirm shows whose it is and asks".to_owned(),
             Self::NoDefault { known } => format!("set default_model to one of {}", known.join(", ")),
         }
     }

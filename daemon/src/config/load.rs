@@ -15,8 +15,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine, SessionDefaults,
-    ToolSettings, shown, wording,
+    Config, DaemonSettings, GlobalLimits, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings, SearchEngine,
+    SessionDefaults, ToolSettings, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -53,6 +53,7 @@ struct WrittenSession {
 struct WrittenSandbox {
     mode: Option<SandboxMode>,
     network: Option<bool>,
+    caches: Option<SandboxCaches>,
 }
 
 #[derive(Deserialize, Default)]
@@ -265,6 +266,7 @@ fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
     SandboxSettings {
         mode: written.mode.unwrap_or_default(),
         network,
+        caches: written.caches.unwrap_or_default(),
     }
 }
 

@@ -91,6 +91,8 @@ pub struct SandboxSettings {
     pub mode: SandboxMode,
     /// Whether they reach the network.
     pub network: SandboxNetwork,
+    /// Whose build caches they write.
+    pub caches: SandboxCaches,
 }
 
 /// What commands may do to files.
@@ -114,6 +116,17 @@ pub enum SandboxNetwork {
     On,
     /// They do not.
     Off,
+}
+
+/// Whose build caches commands write.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxCaches {
+    /// The user's own.
+    #[default]
+    Shared,
+    /// One set for each project.
+    Private,
 }
 
 /// `[daemon]`: the daemon itself.

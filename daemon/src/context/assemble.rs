@@ -7,6 +7,9 @@ use protocol::event::Manifest;
 use protocol::{Content, Seq};
 use sha2::{Digest, Sha256};
 
+/// Characters of a cache key: OpenAI takes at most 64, and half as many do not meet by chance.
+const CACHE_KEY_CHARACTERS: usize = 32;
+
 /// What a request takes from the chosen model.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelTerms {
@@ -55,10 +58,24 @@ pub(crate) fn assemble(
         temperature: terms.temperature,
         top_p: terms.top_p,
         effort: terms.effort,
+        cache_key: Some(cache_key(surroundings.session, origin)),
         interactive: audience == Audience::Person,
     };
     manifest.tokens = super::tokens::of_request(&request);
     (request, manifest)
+}
+
+/// The same for all calls of a session to one provider. Neither it nor two keys together tell the session's id or what two providers
+/// have in common.
+fn cache_key(session: &str, origin: &Origin) -> String {
+    let mut digest = Sha256::new();
+    for part in ["agentd prompt cache", session, &origin.0] {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let mut key = hex(&digest.finalize());
+    key.truncate(CACHE_KEY_CHARACTERS);
+    key
 }
 
 /// Lower-case hex.
@@ -109,4 +126,22 @@ fn foreign_private(message: &Message, own: &Origin) -> u32 {
         ReplyItem::Refusal { .. } => false,
     });
     u32::try_from(private.count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_keeps_its_cache_key_with_a_provider_and_shares_it_with_no_other() {
+        let (one, other) = (
+            Origin("w https://one.example".to_owned()),
+            Origin("w https://two.example".to_owned()),
+        );
+        let key = cache_key("0198-session", &one);
+        assert_eq!(key, cache_key("0198-session", &one));
+        assert_ne!(key, cache_key("0198-session", &other));
+        assert_ne!(key, cache_key("0199-session", &one));
+        assert!(key.len() == CACHE_KEY_CHARACTERS && !key.contains("0198"), "{key}");
+    }
 }

@@ -5,6 +5,8 @@ use protocol::Time;
 /// What the prompt tells the model about its surroundings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
+    /// The session's id; the prompt does not say it.
+    pub(crate) session: &'a str,
     pub(crate) cwd: &'a str,
     pub(crate) root: &'a str,
     /// When the turn began; only its date is said.
@@ -13,7 +15,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// The prompt's text.
 pub(crate) fn system_prompt(surroundings: Surroundings<'_>) -> String {
-    let Surroundings { cwd, root, at } = surroundings;
+    let Surroundings { cwd, root, at, .. } = surroundings;
     let date = at.to_string();
     let date = date.get(..10).unwrap_or(&date);
     format!(

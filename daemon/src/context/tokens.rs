@@ -68,6 +68,7 @@ mod tests {
             temperature: None,
             top_p: None,
             effort: None,
+            cache_key: None,
             interactive: false,
         }
     }

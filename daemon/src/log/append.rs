@@ -12,7 +12,7 @@ use super::rows::{Append, Appended, Columns, Lifetime, NewRow, NewSession, Sessi
 const APPEND_ROWS: usize = 4096;
 
 /// Makes the session and appends its first rows.
-pub(super) fn create(connection: &Connection, new: &NewSession, append: &Append) -> Result<Appended, LogError> {
+pub(super) fn create(connection: &Connection, new: &NewSession, append: Append) -> Result<Appended, LogError> {
     let session = insert_session(connection, new)?;
     let root = root_for(connection, session, new.parent)?;
     connection
@@ -22,22 +22,26 @@ pub(super) fn create(connection: &Connection, new: &NewSession, append: &Append)
 }
 
 /// Appends to a session that exists.
-pub(super) fn append(connection: &Connection, append: &Append) -> Result<Appended, LogError> {
+pub(super) fn append(connection: &Connection, append: Append) -> Result<Appended, LogError> {
     write(connection, append.session, append)
 }
 
-fn write(connection: &Connection, session: SessionKey, append: &Append) -> Result<Appended, LogError> {
+fn write(connection: &Connection, session: SessionKey, append: Append) -> Result<Appended, LogError> {
     if append.rows.len() > APPEND_ROWS {
         return Err(LogError::Refused("too many rows"));
     }
     check_head(connection, session, append.expected_seq)?;
-    let first_pos = insert_rows(connection, session, append)?;
-    advance(connection, session, append, first_pos)?;
+    let first_pos = insert_rows(connection, session, &append)?;
+    advance(connection, session, &append, first_pos)?;
     set_columns(connection, session, &append.columns)?;
     for change in &append.approvals {
         approvals::apply(connection, session, change, append.rows.len(), first_pos)?;
     }
-    Ok(Appended { session, first_pos })
+    Ok(Appended {
+        session,
+        first_pos,
+        rows: append.rows,
+    })
 }
 
 fn insert_session(connection: &Connection, new: &NewSession) -> Result<SessionKey, LogError> {

@@ -106,7 +106,7 @@ impl EventLog {
     /// `Exists`, `NameTaken`, `NoSession` for an unknown parent, and those of `append`.
     pub async fn create(&self, new: NewSession, append: Append) -> Result<Appended, LogError> {
         let bytes = append.bytes() + WRITE_OVERHEAD_BYTES;
-        let work = move |connection: &Connection| append::create(connection, &new, &append);
+        let work = move |connection: &Connection| append::create(connection, &new, append);
         self.queue.write(bytes, WhenFull::Refuse, work).await
     }
 
@@ -130,7 +130,7 @@ impl EventLog {
     async fn append_when(&self, append: Append, when_full: WhenFull) -> Result<Appended, LogError> {
         let bytes = append.bytes() + WRITE_OVERHEAD_BYTES;
         self.queue
-            .write(bytes, when_full, move |connection| append::append(connection, &append))
+            .write(bytes, when_full, move |connection| append::append(connection, append))
             .await
     }
 
@@ -272,6 +272,21 @@ impl EventLog {
     ) -> Result<Vec<Row>, LogError> {
         self.readers
             .read(move |connection| read::last_of_kind(connection, session, kind, limit))
+            .await
+    }
+
+    /// The first row of a kind with a seq above `after_seq`.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub async fn first_of_kind(
+        &self,
+        session: SessionKey,
+        kind: &'static str,
+        after_seq: u64,
+    ) -> Result<Option<Row>, LogError> {
+        self.readers
+            .read(move |connection| read::first_of_kind(connection, session, kind, after_seq))
             .await
     }
 

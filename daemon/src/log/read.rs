@@ -96,6 +96,21 @@ pub(super) fn last_of_kind(
     page(rows, |row| Row::from_columns(row, 0), Row::bytes)
 }
 
+/// The first row of a kind with a seq above `after`.
+pub(super) fn first_of_kind(
+    connection: &Connection,
+    session: SessionKey,
+    kind: &str,
+    after: u64,
+) -> Result<Option<Row>, LogError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM events WHERE session = ?1 AND seq > ?2 AND kind = ?3 ORDER BY seq LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    Ok(statement
+        .query_row(params![session.0, after, kind], |row| Row::from_columns(row, 0))
+        .optional()?)
+}
+
 fn page<T>(
     mut rows: Rows<'_>,
     read: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,

@@ -99,12 +99,14 @@ pub struct SavedState {
 }
 
 /// Where an append landed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
     /// The session, new or given.
     pub session: SessionKey,
     /// Pos of the first row; those of the others follow it without gap. Meaningless when there was no row.
     pub first_pos: u64,
+    /// The rows, handed back: whoever shows them needs no copy of their own.
+    pub rows: Vec<NewRow>,
 }
 
 /// One event of the log.

@@ -113,7 +113,7 @@ impl Considerate {
     async fn wait(&self) {
         let last = Instant::now() + LONGEST;
         while let Some(pause) = self.pauses.until(self.address(), Instant::now()) {
-            let spread = pause.length.mul_f64(SPREAD * random());
+            let spread = pause.length.mul_f64(SPREAD * fastrand::f64());
             let until = (pause.until + spread).min(last);
             tracing::info!(
                 address = self.address(),
@@ -146,14 +146,6 @@ impl Provider for Considerate {
         }
         result
     }
-}
-
-/// Between 0 and 1.
-fn random() -> f64 {
-    let (bits, _) = uuid::Uuid::new_v4().as_u64_pair();
-    #[expect(clippy::cast_precision_loss, reason = "a spread needs no precision")]
-    let part = (bits >> 11) as f64 / (1_u64 << 53) as f64;
-    part
 }
 
 #[cfg(test)]
@@ -199,6 +191,7 @@ mod tests {
             temperature: None,
             top_p: None,
             effort: None,
+            cache_key: None,
             interactive: false,
         }
     }

@@ -6,7 +6,7 @@ use crate::api::AskServers;
 use crate::auth::choose;
 use crate::config::profile::{KeySource, Profile, Wire};
 use crate::provider::listing;
-use protocol::method::{ModelInfo, ModelListAnswer, PriceList};
+use protocol::method::{LocalDecision, ModelInfo, ModelListAnswer, PriceList};
 use std::time::Duration;
 
 /// How long servers get to say which models they have, all of them together.
@@ -32,9 +32,12 @@ impl ConfiguredModels {
                 }
             }
         }
+        let local_server = self.neighbour();
         ModelListAnswer {
             models,
             notice: default.and_then(|choice| choice.notice),
+            local_decision: local_server.as_ref().and_then(|server| self.confirmed.of(server)),
+            local_server,
         }
     }
 
@@ -46,8 +49,13 @@ impl ConfiguredModels {
         let providers = self.config.catalog.providers().iter();
         let names = providers.map(|provider| provider.name.as_str()).chain(["demo"]);
         let built_in = names.filter_map(|name| choose(&self.config, &self.keys, Some(name)).ok());
-        self.neighbours
+        // One that nobody let answer is no model to be named.
+        let found = self
+            .neighbours
             .found()
+            .filter(|found| self.confirmed.of(&found.server) == Some(LocalDecision::Use));
+        found
+            .map(|found| found.choice)
             .into_iter()
             .chain(built_in)
             .map(|choice| choice.profile)

@@ -1,6 +1,7 @@
 //! Which model answers: the profile a session names, the configured default, or the one chosen from the keys that clients brought.
 
 mod back_off;
+mod confirmed;
 mod listed;
 mod listeners;
 mod neighbours;
@@ -16,12 +17,15 @@ use crate::provider::{Class, Http, ModelError};
 use crate::session::effect::model::{Chosen, Models};
 use async_trait::async_trait;
 use back_off::BackOffs;
-use neighbours::Neighbours;
-use protocol::Usage;
-use protocol::method::ModelListAnswer;
+use confirmed::Confirmed;
+use neighbours::{Found, Neighbours};
+use protocol::method::{LocalDecision, LocalServer, ModelConfirmParams, ModelListAnswer};
+use protocol::{ErrorKind, Mode, RpcError, Usage};
 use renewed::Renewed;
+use room::Written;
 use secrecy::SecretString;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The models of a configuration, with the keys that clients brought.
@@ -31,11 +35,13 @@ pub(crate) struct ConfiguredModels {
     http: Http,
     back_offs: BackOffs,
     neighbours: Neighbours,
+    confirmed: Confirmed,
 }
 
 impl ConfiguredModels {
-    /// `sources` gives the keys that `config` names; `redactor` learns every key. `http` is what `sources` connects with, too.
-    pub(crate) fn new(config: Config, sources: Sources, http: Http, redactor: Redactor) -> Self {
+    /// `sources` gives the keys that `config` names; `redactor` learns every key; `state_dir` is where people's words on servers are
+    /// kept. `http` is what `sources` connects with, too.
+    pub(crate) fn new(config: Config, sources: Sources, http: Http, redactor: Redactor, state_dir: &Path) -> Self {
         let keys = Arc::new(Keys::new(&config, sources, redactor));
         Self {
             config,
@@ -43,18 +49,38 @@ impl ConfiguredModels {
             http,
             back_offs: BackOffs::default(),
             neighbours: Neighbours::default(),
+            confirmed: Confirmed::open(state_dir),
         }
     }
 
     fn choice(&self, profile: Option<&str>) -> Result<Choice, AuthError> {
         let chosen = choose(&self.config, &self.keys, profile);
-        match self.neighbours.found().filter(|_| self.nothing_else()) {
-            Some(local) if profile.is_none() => Ok(local),
-            Some(local) if chosen.is_err() && profile == Some(&local.profile.name) => {
-                Ok(Choice { notice: None, ..local })
-            }
+        let Some(Found { choice: local, server }) = self.neighbours.found().filter(|_| self.nothing_else()) else {
+            return chosen;
+        };
+        let allowed = self.confirmed.of(&server) == Some(LocalDecision::Use);
+        match profile {
+            None if allowed => Ok(local),
+            Some(name) if chosen.is_err() && name == server.name && allowed => Ok(Choice { notice: None, ..local }),
+            Some(name) if chosen.is_err() && name == server.name => Err(AuthError::Unconfirmed {
+                name: server.name,
+                address: server.address,
+            }),
             _ => chosen,
         }
+    }
+
+    /// The address of the server that was found on this machine, if it is what `profile` means.
+    fn found_at(&self, profile: Option<&str>) -> Option<LocalServer> {
+        let found = self.neighbours.found()?;
+        let choice = self.choice(profile).ok()?;
+        (choice.profile.base_url == found.choice.profile.base_url && self.nothing_else()).then_some(found.server)
+    }
+
+    /// The server of this machine that answers instead of the demo model if a person says so.
+    fn neighbour(&self) -> Option<LocalServer> {
+        let found = self.neighbours.found().filter(|_| self.nothing_else())?;
+        Some(found.server)
     }
 
     /// Whether nothing is configured and no key is there, so that the demo model would answer.
@@ -82,16 +108,27 @@ impl Models for ConfiguredModels {
         self.choice(profile).ok()?.notice
     }
 
-    async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError> {
+    async fn choose(&self, profile: Option<&str>, mode: Mode) -> Result<Chosen, ModelError> {
+        if let Some(server) = self.found_at(profile).filter(|_| mode == Mode::All) {
+            let hint = Some(NOT_CONFIGURED_HINT.to_owned());
+            return Err(ModelError {
+                hint,
+                ..ModelError::new(Class::Refused, not_configured(&server))
+            });
+        }
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let with_key = Renewed::new(profile.clone(), Arc::clone(&self.keys), self.http.clone()).await?;
         let provider = self.back_offs.around(Arc::new(with_key));
         let known = room::known(&self.config.catalog, &profile);
         let prices = known.prices;
+        let written = match self.config.models.contains_key(&profile.name) {
+            true => Written::InConfig,
+            false => Written::Nowhere,
+        };
         Ok(Chosen {
             provider,
             budget: known.budget,
-            doubt: room::doubt(&profile, &known),
+            doubt: room::doubt(&profile, written, &known),
             terms: ModelTerms {
                 model: profile.model,
                 max_output_tokens: known.max_output_tokens,
@@ -104,6 +141,16 @@ impl Models for ConfiguredModels {
         })
     }
 }
+
+/// Why a server that was found does not go with a mode in which nobody is asked.
+fn not_configured(server: &LocalServer) -> String {
+    format!(
+        "mode all is not for {} at {}: it was found on this machine, nobody configured it",
+        server.name, server.address
+    )
+}
+
+const NOT_CONFIGURED_HINT: &str = "add it to the config file as a profile (agentctl config edit), or use another mode";
 
 /// US dollars of a call.
 #[expect(clippy::cast_precision_loss, reason = "token counts lie far below 2^52")]
@@ -128,14 +175,14 @@ impl KeyDesk for ConfiguredModels {
         self.keys.lacks()
     }
 
-    fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), protocol::RpcError> {
+    fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), RpcError> {
         let keys = keys
             .into_iter()
             .map(|(name, value)| (name, SecretString::from(value)))
             .collect();
-        self.keys.offer(keys).map_err(|error| {
-            protocol::RpcError::new(protocol::ErrorKind::InvalidParams, error.to_string()).hint(error.hint())
-        })
+        self.keys
+            .offer(keys)
+            .map_err(|error| RpcError::new(ErrorKind::InvalidParams, error.to_string()).hint(error.hint()))
     }
 
     fn knows(&self, profile: &str) -> bool {
@@ -150,6 +197,26 @@ impl KeyDesk for ConfiguredModels {
         if self.nothing_else() {
             self.neighbours.look(&self.http).await;
         }
+    }
+
+    fn undecided(&self) -> Option<LocalServer> {
+        self.neighbour().filter(|server| self.confirmed.of(server).is_none())
+    }
+
+    fn confirm(&self, params: &ModelConfirmParams) -> Result<(), RpcError> {
+        let is_shown = |server: &LocalServer| server.address == params.address && server.uid == params.uid;
+        let server = self.neighbour().filter(is_shown).ok_or_else(|| {
+            let message = format!("no model server of that owner is at {} now", params.address);
+            RpcError::new(ErrorKind::UnknownModel, message).hint("agentctl model list shows what is there")
+        })?;
+        self.confirmed
+            .record(&server, params.decision)
+            .map_err(|error| RpcError::new(ErrorKind::StorageFailed, format!("the answer cannot be kept: {error}")))
+    }
+
+    fn unfit(&self, profile: Option<&str>, mode: Mode) -> Option<RpcError> {
+        let server = self.found_at(profile).filter(|_| mode == Mode::All)?;
+        Some(RpcError::new(ErrorKind::NotAuthorized, not_configured(&server)).hint(NOT_CONFIGURED_HINT))
     }
 
     fn warm(&self, profile: Option<&str>) {

@@ -7,6 +7,7 @@ use crate::auth::Choice;
 use crate::config::profile::{DEFAULT_MAX_OUTPUT_TOKENS, KeySource, Profile, Timeouts, Wire};
 use crate::provider::Http;
 use crate::provider::listing::{self, Listed};
+use protocol::method::LocalServer;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,16 +70,23 @@ pub(super) struct Neighbours {
 struct Seen {
     /// When it was looked.
     at: Instant,
-    /// The choice, and when its server answered last.
-    choice: Option<(Choice, Instant)>,
+    /// What was found, and when its server answered last.
+    found: Option<(Found, Instant)>,
+}
+
+/// A model of a server on this machine.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) choice: Choice,
+    pub(super) server: LocalServer,
 }
 
 impl Neighbours {
     /// The model found last.
-    pub(super) fn found(&self) -> Option<Choice> {
+    pub(super) fn found(&self) -> Option<Found> {
         self.seen()
             .as_ref()
-            .and_then(|seen| seen.choice.as_ref().map(|(choice, _)| choice.clone()))
+            .and_then(|seen| seen.found.as_ref().map(|(found, _)| found.clone()))
     }
 
     /// Looks again, unless somebody just has.
@@ -87,13 +95,13 @@ impl Neighbours {
         if self.seen().as_ref().is_some_and(|seen| seen.at.elapsed() < FRESH) {
             return;
         }
-        let before = self.seen().as_ref().and_then(|seen| seen.choice.clone());
-        let found = look(&KINDS, before.as_ref().map(|(choice, _)| choice), http).await;
+        let before = self.seen().as_ref().and_then(|seen| seen.found.clone());
+        let found = look(&KINDS, before.as_ref().map(|(found, _)| found), http).await;
         let now = Instant::now();
         let kept = before.filter(|(_, answered)| answered.elapsed() < KEPT);
         *self.seen() = Some(Seen {
             at: now,
-            choice: found.map(|choice| (choice, now)).or(kept),
+            found: found.map(|found| (found, now)).or(kept),
         });
     }
 
@@ -110,7 +118,7 @@ fn trusted(uid: u32) -> bool {
 
 /// The first of `kinds` that answers with a model. The model that was chosen before stays while its server has it: servers load and unload
 /// models by themselves.
-async fn look(kinds: &[Kind], before: Option<&Choice>, http: &Http) -> Option<Choice> {
+async fn look(kinds: &[Kind], before: Option<&Found>, http: &Http) -> Option<Found> {
     let listeners = all();
     let here = kinds
         .iter()
@@ -125,7 +133,7 @@ async fn look(kinds: &[Kind], before: Option<&Choice>, http: &Http) -> Option<Ch
     futures::future::join_all(asked).await.into_iter().flatten().next()
 }
 
-async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Choice>, http: &Http) -> Option<Choice> {
+async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Found>, http: &Http) -> Option<Found> {
     let host = match address.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
@@ -144,9 +152,10 @@ async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Choice>,
     );
     // Who answers the one question and not the other speaks another protocol.
     let available = available.ok()?;
-    let before = before.filter(|choice| choice.profile.base_url == api.base_url);
-    if let Some(before) = before.filter(|choice| available.iter().any(|model| model.id == choice.profile.model)) {
-        served(&all(), address.port(), trusted)?;
+    let before = before.filter(|found| found.choice.profile.base_url == api.base_url && found.server.uid == uid);
+    let has = |found: &&Found| available.iter().any(|model| model.id == found.choice.profile.model);
+    if let Some(before) = before.filter(has) {
+        still_of(uid, address)?;
         return Some(before.clone());
     }
     let model = loaded
@@ -154,23 +163,34 @@ async fn ask(kind: Kind, address: SocketAddr, uid: u32, before: Option<&Choice>,
         .flatten()
         .chain(available)
         .find(|model| is_chat(&model.id))?;
-    // The port may have changed hands while it was asked.
-    served(&all(), address.port(), trusted)?;
+    still_of(uid, address)?;
     let Listed { id, context_tokens, .. } = model;
+    let server = LocalServer {
+        name: kind.name.to_owned(),
+        address: format!("{host}:{}", address.port()),
+        model: id.clone(),
+        owner: owner(uid),
+        uid,
+    };
     let notice = format!(
-        "using {} at {host}:{} with the model {id} (local server of {}; no key is set)",
-        kind.name,
-        address.port(),
-        owner(uid)
+        "using {} at {} with the model {id} (local server run by {}; no key is set)",
+        server.name, server.address, server.owner
     );
     let profile = Profile {
         context_tokens,
         ..profile(kind.name, &format!("{base}/v1"), &id)
     };
-    Some(Choice {
+    let choice = Choice {
         profile,
         notice: Some(notice),
-    })
+    };
+    Some(Found { choice, server })
+}
+
+/// The port may have changed hands while it was asked.
+fn still_of(uid: u32, address: SocketAddr) -> Option<()> {
+    let (_, now) = served(&all(), address.port(), trusted)?;
+    (now == uid).then_some(())
 }
 
 /// Embedding models are listed too and cannot answer.
@@ -181,7 +201,7 @@ fn is_chat(id: &str) -> bool {
 fn owner(uid: u32) -> String {
     match uid {
         0 => "root".to_owned(),
-        own if own == rustix::process::getuid().as_raw() => "yours".to_owned(),
+        own if own == rustix::process::getuid().as_raw() => "you".to_owned(),
         system => format!("system account {system}"),
     }
 }
@@ -267,7 +287,15 @@ mod tests {
         ])
         .await?;
         let choice = look(&[kind("ollama", port, Some("/api/ps"))], None, &Http::default()).await;
-        let choice = choice.ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
+        let Found { choice, server } = choice.ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
+        assert_eq!(
+            (server.name.as_str(), server.address, server.uid),
+            (
+                "ollama",
+                format!("127.0.0.1:{port}"),
+                rustix::process::getuid().as_raw()
+            )
+        );
         assert_eq!(
             (choice.profile.model.as_str(), choice.profile.context_tokens),
             ("llama3", Some(8192))
@@ -289,14 +317,14 @@ mod tests {
         let port = serve(&[("/v1/models", r#"{"data":[{"id":"text-embed"},{"id":"qwen3"}]}"#)]).await?;
         let choice = look(&[kind("vllm", port, None)], None, &Http::default()).await;
         let mut before = choice.clone().ok_or_else(|| anyhow::anyhow!("nothing was found"))?;
-        before.profile.model = "text-embed".to_owned();
+        before.choice.profile.model = "text-embed".to_owned();
         let again = look(&[kind("vllm", port, None)], Some(&before), &Http::default()).await;
         assert_eq!(
-            again.map(|choice| choice.profile.model),
+            again.map(|found| found.choice.profile.model),
             Some("text-embed".to_owned()),
             "a choice stays while it can"
         );
-        assert_eq!(choice.map(|choice| choice.profile.model), Some("qwen3".to_owned()));
+        assert_eq!(choice.map(|found| found.choice.profile.model), Some("qwen3".to_owned()));
         Ok(())
     }
 
@@ -317,7 +345,7 @@ mod tests {
         let _ = look(&[kind("c", third, None)], None, &http).await;
         let begun = Instant::now();
         let choice = look(&kinds, None, &http).await;
-        assert_eq!(choice.map(|choice| choice.profile.name), Some("c".to_owned()));
+        assert_eq!(choice.map(|found| found.choice.profile.name), Some("c".to_owned()));
         assert!(
             begun.elapsed() < 10 * LIMIT,
             "all are asked at once: {:?}",

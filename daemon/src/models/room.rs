@@ -47,11 +47,19 @@ pub(crate) fn known(catalog: &Catalog, profile: &Profile) -> Known {
     }
 }
 
+/// Where a profile stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    InConfig,
+    /// It was made from the catalog, or for a server that was found.
+    Nowhere,
+}
+
 /// What a person is told about a window nobody knows.
-pub(crate) fn doubt(profile: &Profile, known: &Known) -> Option<String> {
-    let place = match profile.name.contains('/') {
-        true => format!("a [[rule]] for {} in models.toml", profile.model),
-        false => format!("[models.{}]", profile.name),
+pub(crate) fn doubt(profile: &Profile, written: Written, known: &Known) -> Option<String> {
+    let place = match written {
+        Written::Nowhere => format!("a [[rule]] for {} in models.toml", profile.model),
+        Written::InConfig => format!("[models.{}]", profile.name),
     };
     let text = format!(
         "the context window of {} is not known: counting with {UNKNOWN_WINDOW} tokens. Set context_tokens in {place}",
@@ -109,13 +117,15 @@ mod tests {
         unknown.name = "mine".to_owned();
         let guessed = known(&Catalog::shipped(), &unknown);
         assert_eq!((guessed.window, guessed.sure, guessed.budget), (32_768, false, 16_384));
-        let told = doubt(&unknown, &guessed).unwrap_or_default();
+        let told = doubt(&unknown, Written::InConfig, &guessed).unwrap_or_default();
         assert!(
             told.contains("32768") && told.contains("context_tokens") && told.contains("[models.mine]"),
             "{told}"
         );
+        let told = doubt(&unknown, Written::Nowhere, &guessed).unwrap_or_default();
+        assert!(told.contains("[[rule]] for nobody-knows in models.toml"), "{told}");
         let sure = known(&Catalog::shipped(), &profile("gpt-4o", "")?);
-        assert_eq!(doubt(&unknown, &sure), None);
+        assert_eq!(doubt(&unknown, Written::InConfig, &sure), None);
         Ok(())
     }
 

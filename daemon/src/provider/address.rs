@@ -41,7 +41,8 @@ pub(super) fn address(profile: &Profile, path: &str) -> Result<Url, ModelError> 
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether `host` is this machine and reached without a network.
+pub(super) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -157,22 +157,37 @@ pub struct InStreamError {
     pub code: Option<Value>,
     /// The HTTP status the provider names, if it does.
     pub status: Option<u16>,
+    /// All it said.
+    pub raw: Value,
 }
 
 impl InStreamError {
     /// Reads `{type, message, code}` or a bare string.
     pub(super) fn from_value(error: &Value) -> Self {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
-        let number = |value: Option<&Value>| value.and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        let code = error.get("code").filter(|code| !code.is_null());
         Self {
             kind: text("type"),
             message: error.as_str().map(str::to_owned).or_else(|| text("message")),
-            code: code.cloned(),
-            status: number(error.get("status_code"))
-                .or_else(|| number(code))
-                .filter(|code| (400..600).contains(code)),
+            code: error.get("code").filter(|code| !code.is_null()).cloned(),
+            status: classify::status_of(error),
+            raw: error.clone(),
         }
+    }
+
+    /// Puts `clean` between what was said and whoever reads it.
+    pub(super) fn clean(&mut self, clean: &dyn Fn(&str) -> String) {
+        self.message = self.message.as_deref().map(clean);
+        clean_texts(&mut self.raw, clean);
+    }
+}
+
+/// The JSON parser bounds how deep values are.
+fn clean_texts(value: &mut Value, clean: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = clean(text),
+        Value::Array(list) => list.iter_mut().for_each(|value| clean_texts(value, clean)),
+        Value::Object(map) => map.values_mut().for_each(|value| clean_texts(value, clean)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

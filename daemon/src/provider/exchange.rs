@@ -80,6 +80,7 @@ fn request() -> ModelRequest {
         temperature: None,
         top_p: None,
         effort: None,
+        cache_key: None,
         interactive: false,
     }
 }
@@ -180,13 +181,15 @@ async fn an_error_event_does_not_leak_the_key() {
     // The second stands where a long message is cut.
     for before in [0, 2010] {
         let words = format!("{}{KEY} overloaded", "x".repeat(before));
-        let event = format!("data: {{\"error\":{{\"message\":\"{words}\",\"code\":503}}}}\n\n");
-        let error = answered(Wire::OpenaiChat, chat_stream(&event), After::Close)
-            .await
-            .0
-            .unwrap_err();
-        assert_eq!(error.class, Class::Overloaded);
-        assert!(!error.message.contains("sk-"), "{error}");
+        for metadata in [String::new(), format!(",\"metadata\":{{\"raw\":\"{words}\"}}")] {
+            let event = format!("data: {{\"error\":{{\"message\":\"{words}\",\"code\":503{metadata}}}}}\n\n");
+            let error = answered(Wire::OpenaiChat, chat_stream(&event), After::Close)
+                .await
+                .0
+                .unwrap_err();
+            assert_eq!(error.class, Class::Overloaded);
+            assert!(!error.message.contains("sk-"), "{error}");
+        }
     }
 }
 

@@ -1,21 +1,20 @@
-//! The one way a request leaves the daemon: shared clients, one endpoint per profile, one exchange per model call.
+//! The one way a request leaves the daemon: one endpoint per profile, one exchange per model call.
 //!
 //! No redirect is followed, so a key reaches the profile's own origin and nothing else. Waiting is bounded for the
 //! connection, the first byte and every byte after it; reading is bounded for events, replies and error bodies. Every
 //! message that leaves is redacted of the profile's secrets.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::address::{address, extra_headers, refused};
 use super::classify::{Answer, classify};
+use super::clients::{Http, Route};
 use super::decoded::{Decoded, Decoder, Progress};
 use super::error::{Class, ModelError};
 use super::{ModelReply, Origin, Sink, sse};
@@ -25,80 +24,11 @@ use crate::config::profile::{Profile, Timeouts};
 /// Most of an error body that is kept.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
-/// How long to wait, after the terminal marker, for the body's own end, which lets the connection be used again.
+/// How long the connection is kept, after the terminal marker, for the body's own end, which lets it be used again.
 const DRAIN: Duration = Duration::from_millis(50);
 
 /// How long to wait for more once the reply is whole: some servers neither say that they are done nor close.
 const AFTER_WHOLE: Duration = Duration::from_secs(10);
-
-/// Idle connections kept to one provider: a session and a few children talk at the same time.
-const IDLE_CONNECTIONS: usize = 8;
-
-/// The HTTP clients of all profiles. Clones share them. A client, with the system's certificates, is built when the first
-/// call needs it, so that an idle daemon holds none.
-#[derive(Clone, Default)]
-pub struct Http {
-    /// One client per connect timeout, which is a property of the client. A handful at most: one per distinct setting.
-    clients: Arc<Mutex<Vec<(Duration, Client)>>>,
-}
-
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Http")
-    }
-}
-
-impl Http {
-    /// Makes a connection to `profile`'s provider and keeps it for the first call. Only over TLS, whose handshake is what takes time,
-    /// and without the key. What comes of it does not matter.
-    pub async fn warm(&self, profile: &Profile) {
-        let Ok(mut url) = address(profile, "") else { return };
-        let http = self.clone();
-        let connect = profile.timeouts.connect;
-        // The first client reads the system's certificates.
-        let built = tokio::task::spawn_blocking(move || http.client(connect)).await;
-        let Ok(Ok(client)) = built else { return };
-        if url.scheme() != "https" {
-            return;
-        }
-        url.set_path("/");
-        url.set_query(None);
-        let _ = (url.set_username(""), url.set_password(None));
-        let _answered = timeout(connect, client.head(url).send()).await;
-    }
-
-    /// The client that gives up connecting after `connect`.
-    pub(super) fn client(&self, connect: Duration) -> Result<Client, ModelError> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, client)) = clients.iter().find(|(timeout, _)| *timeout == connect) {
-            return Ok(client.clone());
-        }
-        let client = build(connect)
-            .map_err(|error| ModelError::new(Class::Connect, format!("no HTTP client: {}", chain(&error))))?;
-        clients.push((connect, client.clone()));
-        Ok(client)
-    }
-}
-
-fn build(connect: Duration) -> reqwest::Result<Client> {
-    // A second installation answers with an error that says the same provider is there already.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let builder = || {
-        Client::builder()
-            .connect_timeout(connect)
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .tcp_keepalive(Duration::from_secs(30))
-            .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
-    };
-    builder().build().or_else(|_no_system_roots| {
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS
-            .iter()
-            .filter_map(|root| reqwest::Certificate::from_der(root.as_ref()).ok());
-        builder().tls_certs_only(roots).build()
-    })
-}
 
 /// How a wire sends the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,8 +105,8 @@ impl Endpoint {
         let decoded = self.attempt(headers, body, decoder, sink).await;
         let reply = decoded.and_then(|mut decoded| {
             // Before the message is cut to its length, which could cut a secret in two.
-            if let Some(said) = decoded.error.as_mut().and_then(|error| error.message.as_mut()) {
-                *said = self.redactor.clean(said).into_owned();
+            if let Some(error) = &mut decoded.error {
+                error.clean(&|said| self.redactor.clean(said).into_owned());
             }
             decoded.into_reply(sink)
         });
@@ -201,7 +131,7 @@ impl Endpoint {
         if url.query().is_none() {
             url.set_query(query);
         }
-        let client = self.http.client(self.timeouts.connect)?;
+        let client = self.http.client(self.timeouts.connect, Route::to(&self.url))?;
         let deadline = Instant::now() + limit;
         let got = async {
             let mut response = match timeout_at(deadline, client.get(url).headers(headers).send()).await {
@@ -276,7 +206,7 @@ impl Endpoint {
         decoder: Box<dyn Decoder>,
         sink: &mut dyn Sink,
     ) -> Result<Decoded, ModelError> {
-        let client = self.http.client(self.timeouts.connect)?;
+        let client = self.http.client(self.timeouts.connect, Route::to(&self.url))?;
         let deadline = Instant::now() + self.timeouts.first_byte;
         let request = client.post(self.url.clone()).headers(headers).body(body).send();
         let response = match timeout_at(deadline, request).await {
@@ -321,8 +251,8 @@ impl Endpoint {
             };
             deadline = Instant::now() + waited;
         }
-        // What may still come is nothing of the reply, and a connection cut here costs only the next handshake.
-        let _end = timeout(DRAIN, drain(&mut response)).await;
+        // What may still come is nothing of the reply, and nobody waits for it. A connection cut here costs only the next handshake.
+        tokio::spawn(timeout(DRAIN, drain(response)));
         Ok(decoder.finish())
     }
 
@@ -391,7 +321,7 @@ fn feed(parser: &mut sse::Parser, decoder: &mut dyn Decoder, sink: &mut dyn Sink
     }
 }
 
-async fn drain(response: &mut Response) {
+async fn drain(mut response: Response) {
     while let Ok(Some(_)) = response.chunk().await {}
 }
 

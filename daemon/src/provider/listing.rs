@@ -8,8 +8,9 @@ use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use serde_json::Value;
 
+use super::clients::Http;
 use super::error::ModelError;
-use super::http::{Endpoint, Http, KeyHeader};
+use super::http::{Endpoint, KeyHeader};
 use crate::config::profile::{Profile, Wire};
 
 /// Models of one server that are kept; gateways have some hundreds.

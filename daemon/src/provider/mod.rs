@@ -10,6 +10,7 @@ mod address;
 mod anthropic_messages;
 mod call_ids;
 mod classify;
+mod clients;
 mod decoded;
 mod demo;
 pub mod error;
@@ -42,11 +43,11 @@ use crate::config::profile::{Profile, Wire};
 
 pub use crate::config::profile::Effort;
 pub use classify::classify_body;
+pub use clients::Http;
 pub use decoded::{
     Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge, ReportedUsage,
 };
 pub use error::{Class, ModelError};
-pub use http::Http;
 pub use normal::normalised;
 
 /// One model call, in nobody's wire format.
@@ -68,6 +69,9 @@ pub struct ModelRequest {
     pub top_p: Option<f64>,
     /// Nothing about reasoning is sent when `None`.
     pub effort: Option<Effort>,
+    /// What the calls of one conversation have in common, for providers that look for a cached beginning by it. Says nothing about who
+    /// asks.
+    pub cache_key: Option<String>,
     /// Whether a person watches; only the demo model reads it.
     pub interactive: bool,
 }

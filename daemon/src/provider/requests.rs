@@ -49,6 +49,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         temperature: None,
         top_p: None,
         effort: None,
+        cache_key: None,
         interactive: false,
     }
 }
@@ -142,6 +143,42 @@ fn anthropic_marks_tools_system_and_the_end_of_the_history_for_the_cache() {
 }
 
 #[test]
+fn anthropic_marks_what_the_last_call_sent_and_never_more_than_four_places() {
+    let call = reply(Wire::AnthropicMessages, "parallel-tools");
+    let ids: Vec<String> = call
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            ReplyItem::Call(call) => Some(call.provider_call_id.clone()),
+            _ => None,
+        })
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut request = request(vec![user("a")]);
+    request.system = "be brief".to_owned();
+    request.tools = vec![tool(), tool()];
+    for _ in 0..3 {
+        let last = anthropic(&request)["messages"].as_array().unwrap().len() - 1;
+        request
+            .messages
+            .extend([assistant(&home().0, call.clone()), results(&ids)]);
+        let body = anthropic(&request);
+        let end_of_last_call = &body["messages"][last]["content"];
+        assert!(
+            end_of_last_call
+                .as_array()
+                .unwrap()
+                .last()
+                .unwrap()
+                .get("cache_control")
+                .is_some(),
+            "{body}"
+        );
+        assert_eq!(body.to_string().matches("cache_control").count(), 4, "{body}");
+    }
+}
+
+#[test]
 fn anthropic_gets_thinking_back_unchanged_and_before_the_calls() {
     let said = reply(Wire::AnthropicMessages, "thinking-and-redacted");
     let body = anthropic(&request(vec![user("a"), assistant(HOME, said), user("b")]));
@@ -179,10 +216,10 @@ fn anthropic_gets_all_results_in_one_message_before_any_text() {
         { "role": "user", "content": [
             result("toolu_1"),
             result("toolu_2"),
-            { "type": "text", "text": "and?", "cache_control": { "type": "ephemeral" } },
+            { "type": "text", "text": "and?" },
         ]},
     ]);
-    assert_eq!(body["messages"], expected);
+    assert_eq!(unmarked(body["messages"].clone()), expected);
 }
 
 #[test]
@@ -362,6 +399,23 @@ fn chat_gets_reasoning_back_in_the_form_it_came_in() {
 }
 
 #[test]
+fn chat_gets_the_signature_of_a_call_back_with_it_and_nobody_else_does() {
+    let calls = |made_by: &str| {
+        let said = reply(Wire::OpenaiChat, "signed-calls");
+        let body = chat(&request(vec![
+            user("a"),
+            assistant(made_by, said),
+            results(&["function-call-1", "function-call-2"]),
+        ]));
+        body["messages"][1]["tool_calls"].clone()
+    };
+    let own = calls(HOME);
+    assert_eq!(own[0]["extra_content"]["google"]["thought_signature"], "c2ln");
+    assert!(own[1].get("extra_content").is_none(), "{own}");
+    assert!(!calls("another").to_string().contains("extra_content"));
+}
+
+#[test]
 fn chat_gets_images_of_results_in_a_user_message_behind_them() {
     let said = reply(Wire::OpenaiChat, "parallel-tools");
     let body = chat(&request(vec![assistant(HOME, said), image_result("call_a")]));
@@ -380,6 +434,7 @@ fn chat_fields_follow_who_answers() {
     request.effort = Some(Effort::Low);
     request.system = "s".to_owned();
     request.model = "anthropic/claude".to_owned();
+    request.cache_key = Some("k".to_owned());
     let at = |host: &str| body(&request, &home(), Dialect::of(host));
     let openai = at("api.openai.com");
     assert_eq!(
@@ -387,6 +442,16 @@ fn chat_fields_follow_who_answers() {
         (&json!(16_384), &json!("low"))
     );
     assert!(at("x.openai.azure.com").get("max_tokens").is_none());
+    assert_eq!(openai["prompt_cache_key"], "k");
+    for other in [
+        "x.openai.azure.com",
+        "openrouter.ai",
+        "api.mistral.ai",
+        "127.0.0.1",
+        "notopenai.com",
+    ] {
+        assert!(at(other).get("prompt_cache_key").is_none(), "{other}");
+    }
     assert!(at("notopenai.com").get("max_tokens").is_some());
     assert!(at("api.mistral.ai").get("stream_options").is_none());
     let router = at("openrouter.ai");
@@ -482,6 +547,18 @@ fn responses_leaves_out_what_a_model_or_backend_refuses() {
     let plain = responses(&request);
     assert!(plain.get("include").is_none());
     assert_eq!(plain["max_output_tokens"], 16);
+    request.cache_key = Some("k".to_owned());
+    for (host, key) in [
+        ("api.openai.com", json!("k")),
+        ("chatgpt.com", json!("k")),
+        ("x.ai", Value::Null),
+    ] {
+        assert_eq!(
+            body(&request, &home(), Dialect::of(host))["prompt_cache_key"],
+            key,
+            "{host}"
+        );
+    }
     let backend = body(&request, &home(), Dialect::of("chatgpt.com"));
     assert!(backend.get("max_output_tokens").is_none());
     assert_eq!(backend["instructions"], "");

@@ -7,8 +7,7 @@ use reqwest::header::HeaderMap;
 
 /// The longest wait the headers ask for, `None` when they say nothing. `now` is for headers that name a moment.
 ///
-/// Read are `retry-after-ms`, `retry-after` (seconds or a date) and, without those, the reset times of
-/// `anthropic-ratelimit-*` counters that stand at 0.
+/// Read are `retry-after-ms`, `retry-after` (seconds or a date) and, without those, the reset times of counters that stand at 0.
 pub(super) fn from_headers(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let millis = text("retry-after-ms")
@@ -19,17 +18,55 @@ pub(super) fn from_headers(headers: &HeaderMap, now: Timestamp) -> Option<Durati
         Err(_) => until(rfc2822::parse(value).ok()?.timestamp(), now),
     });
     millis.max(after).or_else(|| {
-        ["requests", "tokens", "input-tokens", "output-tokens"]
-            .iter()
-            .filter(|kind| text(&format!("anthropic-ratelimit-{kind}-remaining")) == Some("0"))
-            .filter_map(|kind| {
-                text(&format!("anthropic-ratelimit-{kind}-reset"))?
-                    .parse::<Timestamp>()
-                    .ok()
-            })
-            .filter_map(|reset| until(reset, now))
-            .max()
+        let empty = COUNTERS.iter().filter(|(remaining, _)| text(remaining) == Some("0"));
+        empty.filter_map(|(_, reset)| moment(text(reset)?, now)).max()
     })
+}
+
+/// Headers that say how much is left of an allowance, each with the one that says when there is more.
+const COUNTERS: [(&str, &str); 8] = [
+    (
+        "anthropic-ratelimit-requests-remaining",
+        "anthropic-ratelimit-requests-reset",
+    ),
+    (
+        "anthropic-ratelimit-tokens-remaining",
+        "anthropic-ratelimit-tokens-reset",
+    ),
+    (
+        "anthropic-ratelimit-input-tokens-remaining",
+        "anthropic-ratelimit-input-tokens-reset",
+    ),
+    (
+        "anthropic-ratelimit-output-tokens-remaining",
+        "anthropic-ratelimit-output-tokens-reset",
+    ),
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+];
+
+/// Numbers from here on count from 1970: no allowance is renewed only after 30 years.
+const EPOCH_SECONDS: f64 = 1e9;
+
+/// Numbers from here on are milliseconds.
+const EPOCH_MILLIS: f64 = 1e12;
+
+/// The wait until a reset: a moment, a span such as `6m0s`, seconds from now, or a number of seconds or milliseconds since 1970.
+fn moment(text: &str, now: Timestamp) -> Option<Duration> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return until(moment, now);
+    }
+    let Ok(number) = text.parse::<f64>() else {
+        return from_span(text);
+    };
+    let since_epoch = || Duration::try_from(now.duration_since(Timestamp::UNIX_EPOCH)).unwrap_or_default();
+    match number {
+        millis if millis >= EPOCH_MILLIS => Some(seconds(millis / 1000.0)?.saturating_sub(since_epoch())),
+        epoch if epoch >= EPOCH_SECONDS => Some(seconds(epoch)?.saturating_sub(since_epoch())),
+        count => seconds(count),
+    }
 }
 
 /// The wait a message names: "try again in 18.642s", "retry in 750ms", "try again in 1m30s", "after 20 seconds".
@@ -39,8 +76,13 @@ pub(super) fn from_message(message: &str) -> Option<Duration> {
         let at = lower.find(lead)?;
         lower.get(at + lead.len()..)
     })?;
+    from_span(rest)
+}
+
+/// The wait that `text` begins with: `34.07s`, `1m30s`.
+pub(super) fn from_span(text: &str) -> Option<Duration> {
     let mut total = None;
-    let mut rest = rest;
+    let mut rest = text;
     while let Some((wait, left)) = leading_span(rest) {
         total = Some(total.unwrap_or(Duration::ZERO).saturating_add(wait));
         rest = left;
@@ -117,6 +159,25 @@ mod tests {
             Some(Duration::from_secs(30))
         );
         assert_eq!(wait(&[("anthropic-ratelimit-tokens-remaining", "9"), reset])?, None);
+        for (reset, wanted) in [
+            ("1s", 1_000),
+            ("6m0s", 360_000),
+            ("120ms", 120),
+            ("2m59.56s", 179_560),
+            ("30", 30_000),
+            ("1767323075", 30_000),
+            ("1767323075000", 30_000),
+        ] {
+            let headers = [
+                ("x-ratelimit-remaining-tokens", "0"),
+                ("x-ratelimit-reset-tokens", reset),
+            ];
+            assert_eq!(wait(&headers)?, Some(Duration::from_millis(wanted)), "{reset}");
+        }
+        assert_eq!(
+            wait(&[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "soon")])?,
+            None
+        );
         Ok(())
     }
 

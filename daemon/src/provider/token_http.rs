@@ -8,7 +8,8 @@ use oauth2::{HttpRequest, HttpResponse, http};
 use reqwest::StatusCode;
 use tokio::time::timeout;
 
-use super::http::{Http, chain};
+use super::clients::{Http, Route};
+use super::http::chain;
 use crate::auth::login::{HttpFailed, TokenHttp};
 
 /// How long a connection may take to come about.
@@ -23,8 +24,9 @@ const ANSWER_BYTES: usize = 256 * 1024;
 #[async_trait]
 impl TokenHttp for Http {
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpFailed> {
-        let client = self.client(CONNECT).map_err(|error| HttpFailed(error.message))?;
         let request = reqwest::Request::try_from(request).map_err(|_| failed("its address is none"))?;
+        let client = self.client(CONNECT, Route::to(request.url()));
+        let client = client.map_err(|error| HttpFailed(error.message))?;
         let answered = timeout(WHOLE, exchange(client, request)).await;
         answered.unwrap_or_else(|_| Err(failed("it did not answer within a minute")))
     }

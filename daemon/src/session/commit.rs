@@ -88,10 +88,9 @@ pub(crate) fn word<T: serde::Serialize>(value: &T) -> serde_json::Result<String>
     serde_json::to_value(value).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// The rows as they were committed.
-pub(crate) fn envelopes(append: Append, appended: Appended) -> Vec<Arc<Envelope>> {
-    let first = append.expected_seq;
-    let numbered = append.rows.into_iter().zip(first..).zip(appended.first_pos..);
+/// The rows as they were committed, the first of them at `first`.
+pub(crate) fn envelopes(first: Seq, appended: Appended) -> Vec<Arc<Envelope>> {
+    let numbered = appended.rows.into_iter().zip(first.0..).zip(appended.first_pos..);
     let envelope = |((row, seq), pos): ((NewRow, u64), u64)| {
         let data = RawValue::from_string(row.body).ok()?;
         let kind = row.kind.to_owned();

@@ -1,12 +1,13 @@
 //! What sessions share: the log, the tools, the models, the limits.
 
+use super::clock::Clocks;
+use super::drain::Drain;
 use super::effect::model::Models;
 use super::live::Presence;
 use crate::auth::Redactor;
 use crate::config::{Projects, RuleBook};
 use crate::log::EventLog;
 use crate::tool::{GuardPlan, Tool};
-use protocol::Time;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(crate) struct Deps {
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
     pub(crate) models: Arc<dyn Models>,
     /// What projects' own files say.
-    pub(crate) projects: Projects,
+    pub(crate) projects: Arc<Projects>,
     /// The user's own rules.
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) guard: GuardPlan,
@@ -33,8 +34,10 @@ pub(crate) struct Deps {
     pub(crate) sandbox: crate::target::sandbox::Settings,
     /// Directories no tool may touch.
     pub(crate) hidden: Vec<PathBuf>,
-    /// The machine's clock.
-    pub(crate) wall: fn() -> Time,
+    /// The daemon's end.
+    pub(crate) drain: Drain,
+    /// Where time is read from.
+    pub(crate) clocks: Clocks,
 }
 
 /// From a client's environment to that of commands.
@@ -60,6 +63,13 @@ pub(crate) struct Tuning {
 pub(crate) enum Resume {
     Auto,
     Off,
+}
+
+impl Tuning {
+    /// Whether a turn of an earlier life whose last event is so old waits for somebody to resume it.
+    pub(crate) fn parks(&self, age: Duration) -> bool {
+        age > self.park_after || self.resume == Resume::Off
+    }
 }
 
 impl Default for Tuning {

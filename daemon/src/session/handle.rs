@@ -1,10 +1,12 @@
 //! What the rest of the daemon holds of a session: its mailbox, what it shows, who is there.
 
-use super::input::{Edited, Send};
+use super::input::{Change, Edited, Send};
 use super::live::{Live, Presence, Publisher};
+use super::place::LazyPlace;
 use crate::auth::Redactor;
-use crate::tool::{Place, Tool};
-use protocol::event::{Choice, SessionChanged};
+use crate::config::Project;
+use crate::tool::Tool;
+use protocol::event::Choice;
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
@@ -19,19 +21,26 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, RpcError>>;
 
 /// What a client asks of a session.
 pub(crate) enum Message {
-    Send(Box<Send>, Reply<Sent>),
+    Send(Box<Sending>, Reply<Sent>),
     CancelInput(InputId, By, Reply<()>),
     ResumeQueue(By, Reply<()>),
     Interrupt(Option<TurnId>, By, Reply<Interrupted>),
     /// The call that an approval is about, for somebody who wants to change it.
     Look(ApprovalId, Reply<Asked>),
     Answer(Box<AnswerRequest>, Reply<Answered>),
-    Change(Box<SessionChanged>, Reply<()>),
+    Change(Box<Change>, Reply<()>),
     /// The environment of the client that attached, for commands of later turns.
     Refresh(BTreeMap<String, String>, By),
     ResumeTurn(Reply<()>),
     /// Ends the actor: the daemon stops, or the session is deleted.
     Close(Reply<()>),
+}
+
+/// An input, with what its project's file says now, or why that cannot be read.
+#[derive(Clone)]
+pub(crate) struct Sending {
+    pub(crate) send: Send,
+    pub(crate) project: Result<Project, RpcError>,
 }
 
 /// An answer to an approval, as it came.
@@ -48,7 +57,7 @@ pub(crate) struct AnswerRequest {
 /// A call that waits for an answer, with what it takes to look at it again.
 pub(crate) struct Asked {
     pub(crate) tool: Arc<dyn Tool>,
-    pub(crate) place: Place,
+    pub(crate) place: LazyPlace,
     /// As they stand now.
     pub(crate) arguments: serde_json::Value,
     pub(crate) redactor: Redactor,

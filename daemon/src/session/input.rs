@@ -1,12 +1,13 @@
 //! Everything that can wake a session: what clients ask, how effects end, what time brings. One closed enum; whatever a decision
 //! needs beside the state stands in the input or in its context.
 
+use super::drain::Draining;
 use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason, TodoItem,
-    ToolOutcome,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
+    SessionChanged, TodoItem, ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -29,7 +30,7 @@ pub(crate) enum Input {
         by: By,
     },
     Answer(Box<Answer>),
-    Change(Box<protocol::event::SessionChanged>),
+    Change(Box<Change>),
     /// A new environment for commands, only between turns.
     Refresh {
         environment: BTreeMap<String, String>,
@@ -60,6 +61,22 @@ pub(crate) struct Send {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) interactive: bool,
     pub(crate) by: By,
+}
+
+impl Send {
+    /// When its mode ends if it is decided at `at`; none: with its turn.
+    pub(crate) fn mode_until(&self, at: Time) -> Option<Time> {
+        self.mode.and(self.mode_for_ms).map(|ms| at.plus_ms(ms))
+    }
+}
+
+/// What somebody wants to be otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Change {
+    /// Without the end of its mode, which the session's own clock tells.
+    pub(crate) changed: SessionChanged,
+    /// How long its mode holds; none: until it is changed again.
+    pub(crate) mode_for_ms: Option<u64>,
 }
 
 /// An answer to an approval that waits.
@@ -218,6 +235,8 @@ pub(crate) struct Context<'a> {
     pub(crate) shown: Vec<(usize, ItemType, String)>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
+    /// Whether the daemon's end has begun: then no turn starts.
+    pub(crate) draining: Draining,
     /// What is to be said about the model that would be chosen now, if no person named it.
     pub(crate) announce: Option<String>,
 }

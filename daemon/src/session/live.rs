@@ -15,8 +15,12 @@ pub(crate) const RING_EVENTS: usize = 256;
 /// Bytes of events the ring keeps, so that a few huge ones do not stay for long.
 const RING_BYTES: usize = 4 << 20;
 
-/// Bytes of one open stream that are kept; of a longer one the front goes.
+/// Bytes of a reply's open stream that are kept; of a longer one the front goes.
 const OPEN_BYTES: usize = 4 << 20;
+
+/// Bytes of a command's open output that are kept. It comes faster than anybody reads, and each client that falls behind
+/// gets a copy of all that is kept.
+const OPEN_OUTPUT_BYTES: usize = 1 << 20;
 
 /// Bytes of open text in a snapshot.
 const SNAPSHOT_TEXT_BYTES: usize = 64 << 10;
@@ -142,8 +146,12 @@ impl Feed {
         }
         if let Some(open) = streams.iter_mut().find(|open| open.index == index) {
             open.text.push_str(text);
-            if open.text.len() > OPEN_BYTES {
-                let from = open.text.ceil_char_boundary(open.text.len() - OPEN_BYTES / 2);
+            let limit = match open.stream {
+                Stream::Output => OPEN_OUTPUT_BYTES,
+                Stream::Text | Stream::Arguments => OPEN_BYTES,
+            };
+            if open.text.len() > limit {
+                let from = open.text.ceil_char_boundary(open.text.len() - limit / 2);
                 open.text.drain(..from);
                 open.dropped += from as u64;
             }

@@ -3,9 +3,11 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock`, `known` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known`, `place` serve it.
 //! - `inspect`: what a call would do, looked at outside of any turn.
-//! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session.
+//! - `drain`: the end of the daemon, as sessions see it.
+//! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session; `look`: how one is
+//!   looked at that does not live.
 
 mod actor;
 mod clock;
@@ -13,6 +15,7 @@ mod commit;
 mod decide;
 mod deps;
 mod details;
+mod drain;
 pub(crate) mod effect;
 mod fold;
 mod handle;
@@ -20,20 +23,26 @@ mod input;
 mod inspect;
 mod known;
 mod live;
+mod look;
 #[cfg(test)]
 mod machine_tests;
 mod open;
+mod place;
 mod reconcile;
 mod registry;
 mod state;
 mod wanted;
 
-pub(crate) use actor::storage;
+pub(crate) use actor::{name_taken, storage};
+pub(crate) use clock::Clocks;
 pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{Deps, Resume, Tuning};
-pub(crate) use handle::{AnswerRequest, Handle, Message, busy};
-pub(crate) use input::{Edited, Send, grant_of};
+pub(crate) use drain::{Drain, Draining};
+pub(crate) use handle::{AnswerRequest, Handle, Message, Sending, busy};
+pub(crate) use input::{Change, Edited, Send, grant_of};
 pub(crate) use inspect::{inspect_command, inspect_edit};
+pub(crate) use known::begin_of;
 pub(crate) use live::{Answers, Live, Presence};
+pub(crate) use open::project;
 pub(crate) use registry::{Registry, draining, not_found};
 pub(crate) use state::MAX_WAITING;

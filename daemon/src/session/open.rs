@@ -10,10 +10,11 @@ use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
 use super::state::{STATE_VERSION, State};
 use crate::config::Project;
-use crate::log::{LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
+use crate::log::{EventLog, LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
 use crate::tool::Jobs;
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -28,31 +29,35 @@ pub(crate) struct Opened {
 /// Opens the session of `row`.
 pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, RpcError> {
     let session = SessionId(row.id.clone());
-    let (state, environment) = folded(&deps, &row).await?;
+    let state = folded(&deps.log, row.key).await?;
+    let environment = environment(&deps.log, row.key)
+        .await
+        .map_err(|error| super::actor::storage(&error))?;
     let details = Details::load(&deps.log, row.key, &state)
         .await
         .map_err(|error| super::actor::storage(&error))?;
     let jobs = ended_jobs(&deps, row.key, &state)
         .await
         .map_err(|error| super::actor::storage(&error))?;
-    let wall = (deps.wall)();
-    let parked = parked(&state, Duration::from_millis(wall.ms_since(state.at)), &deps);
+    let age = Duration::from_millis((deps.clocks.wall)().ms_since(state.at));
+    let parked = parked(&state, age, &deps);
     let mut ring = VecDeque::new();
     let recent = deps
         .log
         .read_before(row.key, state.seq.0 + 1, RING_EVENTS.min(PAGE_ROWS))
         .await;
-    let mut recent = recent.map_err(|error| super::actor::storage(&error))?;
-    recent.reverse();
-    extend_ring(&mut ring, recent.into_iter().filter_map(envelope).map(Arc::new));
-    let project = deps
-        .projects
-        .load(std::path::Path::new(&state.root))
-        .unwrap_or_else(|error| {
-            // The next input is refused with the reason.
-            tracing::warn!(%session, %error, "a project's file is not read");
-            Project::default()
-        });
+    let recent = recent.map_err(|error| super::actor::storage(&error))?;
+    // Newest first, and only as far back as the log is whole: who wants more reads it there and learns what is wrong with it.
+    let whole = recent.into_iter().zip((1..=state.seq.0).rev());
+    let whole = whole.map_while(|(row, seq)| envelope(row).filter(|event| event.seq.0 == seq));
+    let mut whole: Vec<_> = whole.map(Arc::new).collect();
+    whole.reverse();
+    extend_ring(&mut ring, whole);
+    let project = project(&deps, &state.root).await.unwrap_or_else(|error| {
+        // The next input is refused with the reason.
+        tracing::warn!(%session, %error, "a project's file is not read");
+        Project::default()
+    });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let mut first = first_live(&state, &session, &details, parked);
     first.ring = Arc::new(ring.clone());
@@ -62,7 +67,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let mut actor = Actor {
         session,
         key: row.key,
-        clock: SessionClock::new(wall, state.at),
+        clock: SessionClock::new(deps.clocks, state.at),
         grace_until: tokio::time::Instant::now()
             + if state.turn.is_some() {
                 deps.tuning.grace
@@ -91,9 +96,24 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     Ok(Opened { handle, task })
 }
 
+/// What the file of the project at `root` says now, read off the runtime's threads.
+///
+/// # Errors
+/// A file that cannot be read or understood.
+pub(crate) async fn project(deps: &Deps, root: &str) -> Result<Project, RpcError> {
+    let (projects, root) = (Arc::clone(&deps.projects), PathBuf::from(root));
+    match tokio::task::spawn_blocking(move || projects.load(&root)).await {
+        Ok(loaded) => loaded.map_err(|error| error.told()),
+        Err(error) => Err(RpcError::new(
+            ErrorKind::Internal,
+            format!("the project's file could not be read: {error}"),
+        )),
+    }
+}
+
 /// The jobs' table with the results that are still of interest.
 async fn ended_jobs(deps: &Deps, session: SessionKey, state: &State) -> Result<Jobs, LogError> {
-    let jobs = Jobs::default();
+    let jobs = Jobs::until(deps.drain.begun());
     for (_, seq) in &state.ended_jobs {
         for row in deps.log.read(session, seq.0.saturating_sub(1), 1).await? {
             if let Ok(Some(event)) = Event::parse(&row.kind, &row.body) {
@@ -104,16 +124,16 @@ async fn ended_jobs(deps: &Deps, session: SessionKey, state: &State) -> Result<J
     Ok(jobs)
 }
 
-/// The state at the head, and the environment commands run with.
-async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String, String>), RpcError> {
+/// The state at the head.
+pub(super) async fn folded(log: &EventLog, session: SessionKey) -> Result<State, RpcError> {
     let storage = |error: LogError| super::actor::storage(&error);
-    let saved = deps.log.saved_state(row.key).await.map_err(storage)?;
+    let saved = log.saved_state(session).await.map_err(storage)?;
     let saved = saved.filter(|saved| saved.version == STATE_VERSION);
     let mut state: State = saved
         .and_then(|saved| serde_json::from_slice(&saved.bytes).ok())
         .unwrap_or_default();
     loop {
-        let rows = deps.log.read(row.key, state.seq.0, PAGE_ROWS).await.map_err(storage)?;
+        let rows = log.read(session, state.seq.0, PAGE_ROWS).await.map_err(storage)?;
         if rows.is_empty() {
             break;
         }
@@ -121,8 +141,7 @@ async fn folded(deps: &Deps, row: &SessionRow) -> Result<(State, BTreeMap<String
             fold(&mut state, &row)?;
         }
     }
-    let environment = environment(deps, row).await.map_err(storage)?;
-    Ok((state, environment))
+    Ok(state)
 }
 
 fn fold(state: &mut State, row: &Row) -> Result<(), RpcError> {
@@ -146,12 +165,12 @@ fn fold(state: &mut State, row: &Row) -> Result<(), RpcError> {
 }
 
 /// The newest environment that stands in the private part of the log.
-async fn environment(deps: &Deps, row: &SessionRow) -> Result<BTreeMap<String, String>, LogError> {
+async fn environment(log: &EventLog, session: SessionKey) -> Result<BTreeMap<String, String>, LogError> {
     let mut nth = 1;
     loop {
-        let changed = deps.log.seq_of_nth_last(row.key, "session.changed", nth).await?;
+        let changed = log.seq_of_nth_last(session, "session.changed", nth).await?;
         let seq = changed.unwrap_or(1);
-        let rows = deps.log.read(row.key, seq - 1, 1).await?;
+        let rows = log.read(session, seq - 1, 1).await?;
         let private = rows.first().and_then(|row| row.private.as_deref());
         let private = private.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
         let environment = private.as_ref().and_then(|private| private.get("environment"));

@@ -38,8 +38,6 @@ pub(crate) struct Runner {
     ids: HashMap<Id, Effect>,
     work: BTreeMap<Effect, Work>,
     started_tools: BTreeSet<CallId>,
-    /// Ends nobody wanted any more.
-    pub(crate) dropped_ends: u64,
 }
 
 impl Runner {
@@ -105,7 +103,7 @@ impl Runner {
             let Some(effect) = self.ids.remove(&id) else { continue };
             // The same key may run anew; only the end of the task that stands for it counts.
             if self.work.get(&effect).is_none_or(|work| work.abort.id() != id) {
-                self.dropped_ends += 1;
+                tracing::debug!(?effect, "an effect ended that nobody wants any more");
                 continue;
             }
             self.work.remove(&effect);

@@ -1,13 +1,17 @@
 //! Which sessions live, by id. Opening is shared: whoever asks first starts it, everybody waits for the same result, and a new actor
 //! is started only after the old one is gone. No slow work, no lock held across an await.
 
+use super::commit::BACKGROUND;
 use super::deps::Deps;
+use super::drain::Draining;
 use super::handle::{Handle, Message, Reply, Tell, busy};
+use super::look::look;
 use super::open::{Opened, open};
-use crate::log::SessionKey;
+use crate::log::SessionRow;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
-use protocol::{ErrorKind, RpcError, SessionId};
+use protocol::frame::{Phase, Snapshot};
+use protocol::{ErrorKind, RpcError, SessionId, Time};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,12 +170,30 @@ impl Registry {
         handle.filter(Handle::alive)
     }
 
-    /// Goes on with what an earlier life left unfinished, a few sessions a second. What is too old waits for somebody.
-    pub(crate) async fn resume(&self, unfinished: Vec<(SessionKey, SessionId, i64)>) {
-        for (_, session, updated_at_ms) in unfinished {
-            let age = (self.deps.wall)().ms_since(protocol::Time(updated_at_ms));
-            if Duration::from_millis(age) > self.deps.tuning.park_after {
+    /// The session as it stands, without opening it.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub(crate) async fn look(&self, row: &SessionRow) -> Result<Arc<Snapshot>, RpcError> {
+        match self.living_one(&SessionId(row.id.clone())) {
+            Some(handle) => Ok(Arc::clone(&handle.live().borrow().snapshot)),
+            None => look(&self.deps, row).await.map(Arc::new),
+        }
+    }
+
+    /// Goes on with what an earlier life left unfinished, a few sessions a second. A turn that waits for somebody stays in the store.
+    pub(crate) async fn resume(&self, unfinished: Vec<SessionRow>) {
+        for row in unfinished {
+            let age = (self.deps.clocks.wall)().ms_since(Time(row.updated_at_ms));
+            if row.phase != Phase::Idle.as_str()
+                && row.phase != BACKGROUND
+                && self.deps.tuning.parks(Duration::from_millis(age))
+            {
                 continue;
+            }
+            let session = SessionId(row.id);
+            if self.deps.drain.state() == Draining::Yes {
+                return;
             }
             if let Err(error) = self.open(&session).await {
                 tracing::warn!(%session, %error, "a session does not go on");

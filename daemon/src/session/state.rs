@@ -2,7 +2,7 @@
 //! deciding needs. `fold` is the only way to change it.
 
 use crate::policy::Grant;
-use protocol::event::{Denied, InputOutcome, TodoItem, TurnOutcome};
+use protocol::event::{Denied, TodoItem, TurnOutcome};
 use protocol::frame::{CallState, Phase};
 use protocol::{ApprovalId, By, CallId, InputId, JobId, Mode, Seq, Settings, Stop, Time, TurnId, Unattended, Usage};
 use serde::{Deserialize, Serialize};
@@ -305,16 +305,5 @@ impl From<Progress> for CallState {
             Progress::Running => Self::Running,
             Progress::Done => Self::Done,
         }
-    }
-}
-
-/// What becomes of a turn's inputs when it ends so.
-pub(crate) fn input_outcome(outcome: TurnOutcome) -> InputOutcome {
-    match outcome {
-        TurnOutcome::Completed => InputOutcome::Done,
-        TurnOutcome::Failed => InputOutcome::Failed,
-        TurnOutcome::Interrupted => InputOutcome::Interrupted,
-        TurnOutcome::TimedOut => InputOutcome::TimedOut,
-        TurnOutcome::Unanswered => InputOutcome::Unanswered,
     }
 }

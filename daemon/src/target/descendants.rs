@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use super::sandbox::Hear;
+
 /// Between two rounds of killing; a killed process needs a moment to go.
 const ROUND_PAUSE: Duration = Duration::from_millis(1);
 
@@ -26,25 +28,68 @@ pub(super) enum Left {
     Some,
 }
 
-/// The children of a guard, of which one is the command.
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// With an exit code.
+    Exited(i32),
+    /// By a signal of this number.
+    Signalled(i32),
+}
+
+impl Status {
+    /// None if the process has not ended.
+    pub(super) fn of(status: WaitStatus) -> Option<Self> {
+        let exited = status.exit_status().map(Self::Exited);
+        exited.or_else(|| status.terminating_signal().map(Self::Signalled))
+    }
+}
+
+/// The children of a guard, of which one is the command or the first process of its namespace.
 #[derive(Debug)]
 pub(super) struct Brood {
-    /// The command; it leads a process group of its own.
+    /// Ends when the command does.
     pub(super) main: Pid,
+    /// The process group of the command.
+    group: Pid,
+    /// Tells how the command ended where it is not `main` itself.
+    hear: Option<Hear>,
     /// How the command ended.
-    pub(super) status: Option<WaitStatus>,
+    pub(super) status: Option<Status>,
 }
 
 impl Brood {
+    /// A command that leads a process group of its own.
     pub(super) fn new(main: Pid) -> Self {
-        Self { main, status: None }
+        Self {
+            main,
+            group: main,
+            hear: None,
+            status: None,
+        }
+    }
+
+    /// A command in a namespace whose first process is `main`; both are in `group`.
+    pub(super) fn inside(main: Pid, group: Pid, hear: Hear) -> Self {
+        Self {
+            main,
+            group,
+            hear: Some(hear),
+            status: None,
+        }
+    }
+
+    /// How the command ended, now that `main` ended with `status`.
+    fn told(&mut self, status: WaitStatus) -> Option<Status> {
+        let told = self.hear.as_mut().and_then(Hear::status);
+        told.or_else(|| Status::of(status))
     }
 
     /// Takes the status of every child that ended.
     pub(super) fn reap(&mut self) -> Left {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
+                Ok(Some((pid, status))) if pid == self.main => self.status = self.told(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Left::Some,
                 Err(_) => return Left::None,
@@ -55,8 +100,8 @@ impl Brood {
     /// Asks the command's process group to end; a stopped one is woken to hear it.
     pub(super) fn terminate(&self) {
         // The group may be gone already, which is what was wanted.
-        let _ = rustix::process::kill_process_group(self.main, Signal::TERM);
-        let _ = rustix::process::kill_process_group(self.main, Signal::CONT);
+        let _ = rustix::process::kill_process_group(self.group, Signal::TERM);
+        let _ = rustix::process::kill_process_group(self.group, Signal::CONT);
     }
 
     /// Kills the direct children for a few rounds, which takes microseconds: a process that keeps forking away from its
@@ -78,7 +123,7 @@ impl Brood {
         let mut pause = ROUND_PAUSE;
         while self.reap() == Left::Some {
             if self.status.is_none() {
-                let _ = rustix::process::kill_process_group(self.main, Signal::KILL);
+                let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
             }
             self.kill_nearest();
             kill_below(rustix::process::getpid());

@@ -19,11 +19,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitStatus};
+use rustix::process::{Pid, PidfdFlags};
 
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
-use super::descendants::{Brood, Left};
+use super::descendants::{Brood, Left, Status};
 use super::sandbox::{self, Ghosts, Plan, Profile};
 use super::{lock, told};
 
@@ -165,7 +165,7 @@ fn guard(order: &Order) -> io::Result<()> {
         let _ = io::stdout().write_all(UNSEEN.as_bytes());
     }
     let started = start(order, plan);
-    let done = started.and_then(|main| attend(Brood::new(main), &mut control));
+    let done = started.and_then(|brood| attend(brood, &mut control));
     ghosts.leave();
     done
 }
@@ -228,33 +228,44 @@ fn go_to(cwd: &Path, id: FileId) -> io::Result<()> {
     )))
 }
 
-fn start(order: &Order, plan: Option<Plan>) -> io::Result<Pid> {
+fn start(order: &Order, plan: Option<Plan>) -> io::Result<Brood> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
     let (umask, nofile_soft) = (order.umask, order.nofile_soft);
     let (cwd, cwd_id) = (order.cwd.clone(), order.cwd_id);
     let sandbox = order.sandbox.clone().zip(plan);
+    let (hear, tell) = sandbox::channel(order.sandbox.as_ref())?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).process_group(0);
     command.stdout(output()?).stderr(output()?);
     let child = told::spawn(command, move || {
         confine(umask, nofile_soft)?;
         match &sandbox {
-            Some((profile, plan)) => enforce(plan, profile, || go_to(&cwd, cwd_id)),
+            Some((profile, plan)) => enforce(plan, profile, tell.as_ref(), || go_to(&cwd, cwd_id)),
             None => Ok(()),
         }
     });
-    let child =
-        child.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy())))?;
-    Ok(Pid::from_child(&child))
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy()));
+    match (child, hear) {
+        (Ok(child), None) => Ok(Brood::new(Pid::from_child(&child))),
+        (Ok(child), Some(mut hear)) => Ok(Brood::inside(hear.first()?, Pid::from_child(&child), hear)),
+        (Err(error), None) => Err(named(error)),
+        (Err(error), Some(mut hear)) => {
+            // What was started on the way must not be left to somebody else to bury.
+            if let Ok(first) = hear.first() {
+                Brood::new(first).kill_all(Some(SWEEP_LIMIT));
+            }
+            Err(named(error))
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]
 use sandbox::enforce;
 
 #[cfg(not(target_os = "linux"))]
-fn enforce(_: &Plan, _: &Profile, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn enforce(_: &Plan, _: &Profile, _: Option<&sandbox::Tell>, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     Err(io::Error::other("sandboxes need Linux"))
 }
 
@@ -309,14 +320,11 @@ fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
     }
 }
 
-fn line_of(status: Option<WaitStatus>) -> String {
-    let Some(status) = status else {
-        return "failed the command cannot be killed".into();
-    };
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => format!("exit {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => format!("failed unknown status {status:?}"),
+fn line_of(status: Option<Status>) -> String {
+    match status {
+        Some(Status::Exited(code)) => format!("exit {code}"),
+        Some(Status::Signalled(signal)) => format!("signal {signal}"),
+        None => "failed the command cannot be killed".into(),
     }
 }
 

@@ -31,3 +31,15 @@ fn candidates(cwd: &Path) -> Vec<&Path> {
     let below_home = |directory: &&Path| home.as_deref() != Some(*directory);
     cwd.ancestors().take_while(below_home).take_while(belongs).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_ends_at_a_border_of_file_systems() {
+        // `/proc` is a file system of its own wherever there is one.
+        let own = Path::new("/proc/self").canonicalize().unwrap_or_default();
+        assert!(!candidates(&own).contains(&Path::new("/")));
+    }
+}

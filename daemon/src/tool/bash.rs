@@ -121,6 +121,8 @@ impl Arguments {
 }
 
 impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
     fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
         let arguments: Arguments = arguments::parse(arguments)?;
         if arguments.command.trim().is_empty() {
@@ -156,13 +158,18 @@ impl Checked {
     }
 }
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let Checked {
-        arguments: parsed, cwd, ..
-    } = Checked::new(arguments, place)?;
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+    let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let (parsed, cwd) = (&checked.arguments, &checked.cwd);
     let cwd_id = place
         .target
-        .directory_id(&cwd)
+        .directory_id(cwd)
         .map_err(|error| ArgumentError::at("cwd", error))?;
     let mut digest = CallDigest::new("bash", arguments, cwd_id);
     for (name, value) in place.target.environment().iter().filter(|(name, _)| !is_personal(name)) {
@@ -204,7 +211,7 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
             host: None,
         },
         action: Action {
-            command: Some(parsed.command),
+            command: Some(parsed.command.clone()),
             path: Some(cwd.path.display().to_string()),
             ..Action::default()
         },
@@ -221,23 +228,21 @@ impl Tool for Bash {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        Ok(blocking(move || looked(&arguments, &place)).await??.1)
     }
 
     async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
-        match self.inspect(arguments, &run.place).await {
-            Ok(now) if agrees(&now.digest, digest) => {}
+        let (called, place) = (arguments.clone(), run.place.clone());
+        let looked = blocking(move || looked(&called, &place)).await;
+        let checked = match looked.and_then(|looked| looked) {
+            Ok((checked, now)) if agrees(&now.digest, digest) => checked,
             Ok(_) => return Ended::changed_since_approved(),
             Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
-        }
-        let checked = match Checked::new(arguments, &run.place) {
-            Ok(checked) => checked,
-            Err(error) => return Ended::new(Outcome::NotRun, error.to_string()),
         };
-        if checked.wait != Wait::ToTheEnd
-            && let Err(full) = run.place.jobs.room()
-        {
-            return Ended::new(Outcome::NotRun, full.to_string());
+        match (checked.wait, run.place.jobs.room()) {
+            // What is waited for at first need not become a job.
+            (Wait::ToTheEnd, _) | (Wait::For(_), Err(NoRoom::Closing)) | (_, Ok(())) => {}
+            (Wait::For(_) | Wait::Not, Err(no_room)) => return Ended::new(Outcome::NotRun, no_room.to_string()),
         }
         let sandboxed = Sandboxed {
             place: run.place,
@@ -251,7 +256,16 @@ impl Tool for Bash {
         let waited = match checked.wait {
             Wait::ToTheEnd => Waited::Ended(Box::new(watch.until_ended(run.stop).await)),
             Wait::Not => Waited::Runs(Box::new(watch)),
-            Wait::For(patience) => watch.for_a_while(patience, run.stop).await,
+            Wait::For(patience) => {
+                let waited = watch.for_a_while(patience, run.stop.clone()).await;
+                match (waited, sandboxed.place.jobs.room()) {
+                    // In the background it would end with the daemon, unseen; in its call it may still come to its own end.
+                    (Waited::Runs(watch), Err(NoRoom::Closing)) => {
+                        Waited::Ended(Box::new(watch.until_ended(run.stop).await))
+                    }
+                    (waited, _) => waited,
+                }
+            }
         };
         match waited {
             Waited::Ended(ended) => sandboxed.explain(*ended, &checked).await,
@@ -311,7 +325,7 @@ fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
     let job = match place.jobs.adopt(call, watch) {
         Ok(job) => job,
         // Nobody else starts jobs while this call runs, so this is a second line of defence; the command ends with its watch.
-        Err(full @ NoRoom) => return Ended::new(Outcome::Error, full.to_string()),
+        Err(full) => return Ended::new(Outcome::Error, full.to_string()),
     };
     let line = format!("[goes on in the background as job {job}; job_output shows more, job_kill ends it]");
     let text = if output.is_empty() {

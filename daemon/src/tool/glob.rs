@@ -53,6 +53,8 @@ struct Checked {
 }
 
 impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
     fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
         let parsed: Arguments = arguments::parse(arguments)?;
         let dir = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
@@ -86,8 +88,8 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, ArgumentError> {
         .compile_matcher())
 }
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let Checked { dir, .. } = Checked::new(arguments, place)?;
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let dir = &checked.dir;
     let path = dir.path.as_os_str().as_encoded_bytes();
     let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
         .with("path", path)
@@ -113,10 +115,17 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
     })
 }
 
-fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
-    let Checked { matcher, dir } = Checked::new(arguments, place)?;
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+    let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn run(checked: &Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
+    let Checked { matcher, dir } = checked;
     let mut paths = Paths::default();
-    let walked = place.target.walk(&dir, Depth::All, &mut |found| {
+    let walked = place.target.walk(dir, Depth::All, &mut |found| {
         if patience.is_over() {
             return ControlFlow::Break(());
         }
@@ -125,9 +134,9 @@ fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, A
         }
         ControlFlow::Continue(())
     });
-    walked.map_err(|error| ArgumentError::at("path", error))?;
+    let walked = walked.map_err(|error| ArgumentError::at("path", error))?;
     let none = if paths.is_empty() { "(no file matches)\n" } else { "" };
-    Ok(patience.end([&paths.shown(), none].concat()))
+    Ok(patience.end([&paths.shown(&walked), none].concat()))
 }
 
 #[async_trait]
@@ -138,16 +147,16 @@ impl Tool for Glob {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
     }
 
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
         let patience = Patience::new(context.stop);
-        Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok(_) => {
-                run(&arguments, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+        Ended::of_blocking(move || match looked(&arguments, &place) {
+            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
+            Ok((checked, _)) => {
+                run(&checked, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
             }
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
+use super::listed;
 use super::patience::Patience;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
@@ -92,6 +93,8 @@ struct Checked {
 }
 
 impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
     fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
         let parsed: Arguments = arguments::parse(arguments)?;
         let path = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
@@ -148,8 +151,8 @@ fn types_of(name: &str) -> Result<Types, ArgumentError> {
     types.map_err(|_| ArgumentError::at("type", format!("there is no file type `{name}`; use `glob` instead")))
 }
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let Checked { path, .. } = Checked::new(arguments, place)?;
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let path = &checked.path;
     let bytes = path.path.as_os_str().as_encoded_bytes();
     let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
         .with("path", bytes)
@@ -174,10 +177,17 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
     })
 }
 
-fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
     let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn run(checked: &Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
     let at_path = |error: TargetError| ArgumentError::at("path", error);
-    let mut search = Search::new(&checked);
+    let mut search = Search::new(checked);
+    let mut crowded = String::new();
     match place.target.open_file(&checked.path) {
         Ok(file) => search.file(&place.target.name_of(&checked.path), file),
         Err(TargetError::IsDirectory(_)) => {
@@ -190,11 +200,11 @@ fn run(arguments: &Value, place: &Place, patience: &Patience) -> Result<Ended, A
                 }
                 ControlFlow::Continue(())
             });
-            walked.map_err(at_path)?;
+            crowded = listed::crowded(&walked.map_err(at_path)?);
         }
         Err(error) => return Err(at_path(error)),
     }
-    Ok(patience.end(search.finish()))
+    Ok(patience.end(search.finish() + &crowded))
 }
 
 /// A search and what it found so far.
@@ -345,16 +355,16 @@ impl Tool for Grep {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
     }
 
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
         let patience = Patience::new(context.stop);
-        Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok(_) => {
-                run(&arguments, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+        Ended::of_blocking(move || match looked(&arguments, &place) {
+            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
+            Ok((checked, _)) => {
+                run(&checked, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
             }
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })

@@ -10,6 +10,7 @@ use std::time::Instant;
 use protocol::event::ToolOutcome;
 use protocol::{CallId, JobId};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::output::Kept;
 use super::supervise::Watch;
@@ -27,6 +28,8 @@ pub struct Jobs {
     table: Arc<Mutex<Table>>,
     /// Bumped at each end.
     ends: Arc<watch::Sender<()>>,
+    /// Cancelled when the daemon is about to stop: a job would end with it.
+    closing: CancellationToken,
 }
 
 #[derive(Default)]
@@ -74,16 +77,21 @@ pub struct Adopted {
     stop: StopSignal,
 }
 
-/// There is no room for another job.
+/// Why no other job is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{MAX_JOBS} jobs run already; end one with job_kill, or wait for one with job_output")]
-pub(super) struct NoRoom;
+pub(super) enum NoRoom {
+    #[error("{MAX_JOBS} jobs run already; end one with job_kill, or wait for one with job_output")]
+    Full,
+    #[error("the daemon is about to stop and takes no command into the background; run it with `wait: true`, or later")]
+    Closing,
+}
 
 impl Default for Jobs {
     fn default() -> Self {
         Self {
             table: Arc::default(),
             ends: Arc::new(watch::Sender::new(())),
+            closing: CancellationToken::new(),
         }
     }
 }
@@ -99,12 +107,22 @@ impl Jobs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A table that takes no job any more once `closing` is cancelled.
+    pub fn until(closing: CancellationToken) -> Self {
+        Self {
+            closing,
+            ..Self::default()
+        }
+    }
+
     /// Whether another job may be started.
     pub(super) fn room(&self) -> Result<(), NoRoom> {
-        if self.locked().running.len() < MAX_JOBS {
+        if self.closing.is_cancelled() {
+            Err(NoRoom::Closing)
+        } else if self.locked().running.len() < MAX_JOBS {
             Ok(())
         } else {
-            Err(NoRoom)
+            Err(NoRoom::Full)
         }
     }
 
@@ -120,7 +138,7 @@ impl Jobs {
         };
         let mut table = self.locked();
         if table.running.len() >= MAX_JOBS {
-            return Err(NoRoom);
+            return Err(NoRoom::Full);
         }
         table.running.insert(id.clone(), job);
         Ok(id)

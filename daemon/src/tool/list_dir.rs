@@ -12,6 +12,7 @@ use super::listed::Paths;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
+use crate::target::Resolved;
 use crate::target::walk::{Depth, Rules};
 
 /// Levels a listing may go down.
@@ -43,13 +44,29 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     writes: false,
 });
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let parsed: Arguments = arguments::parse(arguments)?;
-    if parsed.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_LIMIT) {
-        return Err(ArgumentError::at("depth", format!("must be from 1 to {DEPTH_LIMIT}")));
+/// The arguments after they were checked.
+struct Checked {
+    depth: Depth,
+    dir: Resolved,
+}
+
+impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
+    fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
+        let parsed: Arguments = arguments::parse(arguments)?;
+        if parsed.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_LIMIT) {
+            return Err(ArgumentError::at("depth", format!("must be from 1 to {DEPTH_LIMIT}")));
+        }
+        let dir = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
+        let dir = dir.map_err(|error| ArgumentError::at("path", error))?;
+        let depth = Depth::Levels(parsed.depth.unwrap_or(1));
+        Ok(Self { depth, dir })
     }
-    let resolved = place.target.resolve(parsed.path.as_deref().unwrap_or("."));
-    let resolved = resolved.map_err(|error| ArgumentError::at("path", error))?;
+}
+
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let resolved = &checked.dir;
     let path = resolved.path.as_os_str().as_encoded_bytes();
     let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
         .with("path", path)
@@ -76,22 +93,25 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
     })
 }
 
-fn run(arguments: &Value, place: &Place) -> Result<Ended, ArgumentError> {
-    let parsed: Arguments = arguments::parse(arguments)?;
-    let at_path = |error| ArgumentError::at("path", error);
-    let resolved = place
-        .target
-        .resolve(parsed.path.as_deref().unwrap_or("."))
-        .map_err(at_path)?;
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+    let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
     let mut paths = Paths::default();
-    let depth = Depth::Levels(parsed.depth.unwrap_or(1));
-    let rules = place.target.walk(&resolved, depth, &mut |found| paths.push(found));
-    let hidden = match rules.map_err(at_path)? {
+    let walked = place
+        .target
+        .walk(&checked.dir, checked.depth, &mut |found| paths.push(found));
+    let walked = walked.map_err(|error| ArgumentError::at("path", error))?;
+    let hidden = match walked.rules {
         Rules::Kept => "",
         Rules::HideAll => "[.gitignore hides this directory; all of it is listed]\n",
     };
     let none = if paths.is_empty() { "(no entries)\n" } else { "" };
-    Ok(Ended::new(Outcome::Ok, [&paths.shown(), none, hidden].concat()))
+    Ok(Ended::new(Outcome::Ok, [&paths.shown(&walked), none, hidden].concat()))
 }
 
 #[async_trait]
@@ -102,14 +122,16 @@ impl Tool for ListDir {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
     }
 
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
-        Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok(_) => run(&arguments, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
+        Ended::of_blocking(move || match looked(&arguments, &place) {
+            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
+            Ok((checked, _)) => {
+                run(&checked, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+            }
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })
         .await

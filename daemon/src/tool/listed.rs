@@ -1,10 +1,10 @@
 //! Lists of paths as the model gets them: newest first, a thousand at most, one a line.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::target::walk::{Found, FoundKind};
+use crate::target::walk::{Found, FoundKind, Walked};
 
 /// Entries the model gets from one call.
 const ENTRIES_LIMIT: usize = 1_000;
@@ -24,8 +24,7 @@ pub(super) struct Paths {
 impl Paths {
     /// Adds a path; breaks when no more are taken.
     pub(super) fn push(&mut self, found: Found) -> ControlFlow<()> {
-        let modified = found.modified();
-        self.found.push((modified, found.name, found.kind));
+        self.found.push((found.modified, found.name, found.kind));
         if self.is_full() {
             ControlFlow::Break(())
         } else {
@@ -41,8 +40,8 @@ impl Paths {
         self.found.len() >= COLLECTED_LIMIT
     }
 
-    /// The newest of them, and a last line if there are more.
-    pub(super) fn shown(mut self) -> String {
+    /// The newest of them, and last lines that say what is not among them.
+    pub(super) fn shown(mut self, walked: &Walked) -> String {
         self.found
             .sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         let mut text = String::new();
@@ -68,6 +67,20 @@ impl Paths {
                 self.found.len()
             ));
         }
+        text.push_str(&crowded(walked));
         text
     }
+}
+
+/// A line about the directory that a walk did not see all of.
+pub(super) fn crowded(walked: &Walked) -> String {
+    walked.crowded.as_ref().map_or_else(String::new, |dir| {
+        let name = if dir.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            dir
+        };
+        let name = name.display().to_string().replace('\n', "\\n");
+        format!("[{name} has too many entries to look at all of them; use a command]\n")
+    })
 }

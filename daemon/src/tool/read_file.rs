@@ -15,8 +15,8 @@ use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
-use crate::target::TargetError;
 use crate::target::open::OpenFile;
+use crate::target::{Resolved, TargetError};
 
 /// Lines and bytes the model gets from one call.
 const LINES_LIMIT: usize = 2_000;
@@ -68,15 +68,28 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| {
 }
 });
 
-fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-    let parsed: Arguments = arguments::parse(arguments)?;
-    if parsed.limit == Some(0) {
-        return Err(ArgumentError::at("limit", "must be at least 1"));
+/// The arguments after they were checked.
+struct Checked {
+    arguments: Arguments,
+    file: Resolved,
+}
+
+impl Checked {
+    /// What these arguments mean now. A call that runs works on the very value it was held against its verdict with:
+    /// a second look could follow a link that was not there at the first.
+    fn new(arguments: &Value, place: &Place) -> Result<Self, ArgumentError> {
+        let arguments: Arguments = arguments::parse(arguments)?;
+        if arguments.limit == Some(0) {
+            return Err(ArgumentError::at("limit", "must be at least 1"));
+        }
+        let file = place.target.resolve(&arguments.path);
+        let file = file.map_err(|error| ArgumentError::at("path", error))?;
+        Ok(Self { arguments, file })
     }
-    let resolved = place
-        .target
-        .resolve(&parsed.path)
-        .map_err(|error| ArgumentError::at("path", error))?;
+}
+
+fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
+    let resolved = &checked.file;
     let path = resolved.path.as_os_str().as_encoded_bytes();
     let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
         .with("path", path)
@@ -100,16 +113,22 @@ fn inspected(arguments: &Value, place: &Place) -> Result<Inspected, ArgumentErro
     })
 }
 
-fn run(arguments: &Value, place: &Place) -> Result<Ended, ArgumentError> {
-    let parsed: Arguments = arguments::parse(arguments)?;
+/// The arguments as they are now, and what is to be judged of them.
+fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+    let checked = Checked::new(arguments, place)?;
+    let inspected = inspected(arguments, &checked, place)?;
+    Ok((checked, inspected))
+}
+
+fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
+    let (parsed, resolved) = (&checked.arguments, &checked.file);
     let at_path = |error: TargetError| ArgumentError::at("path", error);
-    let resolved = place.target.resolve(&parsed.path).map_err(at_path)?;
-    let mut file = place.target.open_file(&resolved).map_err(at_path)?;
+    let mut file = place.target.open_file(resolved).map_err(at_path)?;
     let beginning = beginning(&mut file, &parsed.path)?;
     let read = match Kind::of(&beginning) {
         Kind::Image(media_type) => return image(&parsed.path, media_type, beginning, file),
         Kind::Other(what) => return Err(ArgumentError::at("path", format!("{} is {what}", parsed.path))),
-        Kind::Text => lines(&parsed, beginning, file)?,
+        Kind::Text => lines(parsed, beginning, file)?,
     };
     let path = resolved.path.display().to_string();
     match &read.content {
@@ -356,14 +375,16 @@ impl Tool for ReadFile {
 
     async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
         let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || inspected(&arguments, &place)).await?
+        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
     }
 
     async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
         let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
-        Ended::of_blocking(move || match inspected(&arguments, &place) {
-            Ok(now) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok(_) => run(&arguments, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
+        Ended::of_blocking(move || match looked(&arguments, &place) {
+            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
+            Ok((checked, _)) => {
+                run(&checked, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+            }
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })
         .await

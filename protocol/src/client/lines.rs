@@ -3,7 +3,7 @@
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Longest line: a message of 16 MiB and what frames it.
+/// Longest line: what the daemon answers at most. Its own limit of 16 MiB is for what it is sent.
 pub(super) const LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much is asked for at once; a socket seldom holds more.

@@ -38,6 +38,8 @@ pub struct Connect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Autostart {
     Yes,
+    /// Only in place of one that crashed: who has stopped it wants it stopped, and who waits for an answer is no reason to the contrary.
+    AfterCrash,
     No,
 }
 

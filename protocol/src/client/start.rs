@@ -3,6 +3,7 @@
 
 use super::Autostart;
 use super::error::ClientError;
+use crate::place::{self, LockFile};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -27,7 +28,12 @@ pub fn use_config(file: PathBuf) {
 
 /// Whether a start is wanted and not opted out of.
 pub(super) fn wanted(autostart: Autostart) -> bool {
-    autostart == Autostart::Yes && std::env::var_os("AGENTD_AUTOSTART").is_none_or(|value| value != "0")
+    let wanted = match autostart {
+        Autostart::Yes => true,
+        Autostart::AfterCrash => place::state_dir().is_ok_and(|state_dir| !LockFile::ended_in_order(&state_dir)),
+        Autostart::No => false,
+    };
+    wanted && std::env::var_os("AGENTD_AUTOSTART").is_none_or(|value| value != "0")
 }
 
 /// Starts the daemon and waits until it accepts connections; well too where one runs already.

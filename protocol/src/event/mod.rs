@@ -364,3 +364,10 @@ events! {
     /// Something a person should know.
     "notice.added" => NoticeAdded { code: String, level: NoticeLevel, text: String, }
 }
+
+impl TurnCompleted {
+    /// Whether inputs that wait behind this turn go on waiting until somebody acts: it was interrupted, and nothing urgent follows.
+    pub fn holds_the_queue(&self) -> bool {
+        self.outcome == TurnOutcome::Interrupted && self.next.is_none()
+    }
+}

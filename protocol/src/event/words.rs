@@ -59,6 +59,19 @@ pub enum TurnOutcome {
     Unanswered,
 }
 
+/// What becomes of a turn's inputs when it ends so.
+impl From<TurnOutcome> for InputOutcome {
+    fn from(outcome: TurnOutcome) -> Self {
+        match outcome {
+            TurnOutcome::Completed => Self::Done,
+            TurnOutcome::Failed => Self::Failed,
+            TurnOutcome::Interrupted => Self::Interrupted,
+            TurnOutcome::TimedOut => Self::TimedOut,
+            TurnOutcome::Unanswered => Self::Unanswered,
+        }
+    }
+}
+
 /// Why something failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {

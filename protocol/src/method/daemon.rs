@@ -1,5 +1,6 @@
 //! The handshake, and the daemon about itself.
 
+use super::model::LocalServer;
 use super::session::Standing;
 use crate::frame::Role;
 use crate::time::Time;
@@ -53,6 +54,10 @@ pub struct Hello {
     pub environment: Vec<String>,
     /// What answers when a session names no model, and why; for people.
     pub model_notice: Option<String>,
+    /// A model server of this machine that could answer instead of the demo model, once a person says so with `model.confirm`. Absent
+    /// too where somebody said no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_server: Option<LocalServer>,
 }
 
 /// Bounds of the transport.

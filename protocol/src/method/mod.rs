@@ -121,6 +121,8 @@ methods! {
     Watch "session.usage" => SessionUsage(UsageParams) -> UsageAnswer;
     /// The models a session can be answered by.
     Watch "model.list" => ModelList(ModelListParams) -> ModelListAnswer;
+    /// Lets a model server that was found on this machine answer, or not. Recorded by its address and owner.
+    Act "model.confirm" => ModelConfirm(ModelConfirmParams) -> Empty;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
     /// Every tool, also those that models are not offered.

@@ -18,6 +18,12 @@ pub struct ModelListAnswer {
     /// What answers a session that names no model, where nobody configured it; for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// A model server of this machine that answers instead of the demo model if a person says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_server: Option<LocalServer>,
+    /// What a person said of it, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_decision: Option<LocalDecision>,
 }
 
 /// A model that `--model NAME` names.
@@ -55,6 +61,40 @@ pub struct ModelInfo {
     /// Why its server did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// A model server that was found on this machine and that nobody configured. Nothing is sent to it before a person said so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LocalServer {
+    /// What `--model` calls it: `ollama`, `llama.cpp`, `lm-studio`, `vllm`.
+    pub name: String,
+    /// Where it listens: `127.0.0.1:11434`.
+    pub address: String,
+    /// The model it would answer with.
+    pub model: String,
+    /// Whose process it is, for people: `you`, `root`, `system account 997`.
+    pub owner: String,
+    pub uid: u32,
+}
+
+/// Whether a server that was found may answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LocalDecision {
+    /// It answers wherever nothing is configured and no key is there.
+    Use,
+    /// It is not asked about again.
+    Never,
+}
+
+/// A person's word on a server that was found.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfirmParams {
+    /// The server's address and owner as they were shown.
+    pub address: String,
+    pub uid: u32,
+    pub decision: LocalDecision,
 }
 
 /// US dollars per million tokens.

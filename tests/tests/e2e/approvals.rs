@@ -381,3 +381,73 @@ async fn a_call_is_changed_in_the_persons_editor() -> anyhow::Result<()> {
     assert!(daemon.home.project().join("other").exists() && !daemon.home.project().join("made").exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn with_two_questions_an_answer_names_the_one_it_means() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let session = daemon.session("ask").await?;
+        daemon.send(&session, "make it").await?;
+        waiting.push((daemon.approval(&session).await?, session));
+    }
+    let refused = daemon.ctl(&["approve"]).await?;
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+    assert!(!daemon.home.project().join("made").exists());
+    for (approval, session) in &waiting {
+        assert_eq!(count(&daemon.log(session)?, "approval.resolved"), 0);
+        let id = approval["id"].as_str().unwrap_or_default();
+        daemon.ctl(&["deny", id]).await?.ok()?;
+        daemon.turn_end(session, 1).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn many_approvals_outlive_a_killed_daemon_and_run_once() -> anyhow::Result<()> {
+    const CALLS: usize = 20;
+    let asks = (0..CALLS).fold(Reply::default(), |reply, at| {
+        reply.call("bash", json!({"command": format!("echo {at} >> marks")}))
+    });
+    let server = ModelServer::start(Script::by_step([asks, Reply::text("done")]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    daemon.approval(&session).await?;
+    let list = |daemon: TestDaemon| async move {
+        let list = daemon.observer().await?.call("approval.list", json!({})).await?;
+        anyhow::Ok((daemon, list.as_array().cloned().unwrap_or_default()))
+    };
+    let (daemon, before) = list(daemon).await?;
+    assert_eq!(before.len(), CALLS);
+    // Answered half way through, and killed between the answers.
+    for approval in before.iter().take(CALLS / 2) {
+        daemon.answer(approval, "once").await?;
+    }
+    daemon.kill9().await?;
+    daemon.start().await?;
+    let (daemon, after) = list(daemon).await?;
+    let ids = |list: &[Value]| -> Vec<Value> { list.iter().map(|approval| approval["id"].clone()).collect() };
+    assert_eq!(
+        ids(&after),
+        ids(&before[CALLS / 2..]),
+        "what was not answered waits under the same ids"
+    );
+    for approval in &after {
+        daemon.answer(approval, "deny").await?;
+    }
+    daemon.turn_end(&session, 1).await?;
+    let marks = std::fs::read_to_string(daemon.home.project().join("marks")).unwrap_or_default();
+    let mut lines: Vec<usize> = marks.lines().filter_map(|line| line.parse().ok()).collect();
+    lines.sort_unstable();
+    let once = lines.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(
+        once && lines.iter().all(|at| *at < CALLS / 2),
+        "each allowed call at most once, no denied one: {lines:?}"
+    );
+    let log = daemon.log(&session)?;
+    assert_eq!(count(&log, "approval.resolved"), CALLS);
+    assert_eq!(count(&log, "tool.completed"), CALLS);
+    Ok(())
+}

@@ -1,16 +1,11 @@
 //! Which model answers, what is known of it, and what its calls cost.
 
-use anyhow::Context;
 use serde_json::{Value, json};
-use tests::bins::bins;
-use tests::daemon::{Home, TestDaemon};
+use tests::daemon::Home;
 use tests::log::Logged;
 use tests::model_server::{Gate, ModelServer, Reply, Script, Tokens, Wire};
 use tests::raw_server::{RawServer, answer, says};
 use tests::socket::is;
-use tests::soon;
-use tokio::io::AsyncBufReadExt;
-use tokio::process::{Child, Command};
 
 fn used(input: u64, output: u64) -> Tokens {
     Tokens {
@@ -291,74 +286,5 @@ async fn a_turn_from_an_earlier_life_waits_for_the_key_it_began_with() -> anyhow
         "{end}"
     );
     assert_eq!(server.seen().len(), 2);
-    Ok(())
-}
-
-/// A daemon and, on llama.cpp's port, a model server, in a network of their own where nothing else listens. The process is the server.
-async fn with_neighbour(home: Home) -> anyhow::Result<Option<(TestDaemon, Child)>> {
-    let alone = Command::new("unshare")
-        .args(["-n", "ip", "link", "set", "lo", "up"])
-        .output()
-        .await;
-    if !alone.is_ok_and(|output| output.status.success()) {
-        return Ok(None);
-    }
-    let script = home.path().join("script.json");
-    std::fs::write(
-        &script,
-        r#"{"replies": [{"parts": [{"text": {"text": "from next door"}}]}]}"#,
-    )?;
-    let (bins, server) = (bins()?, env!("CARGO_BIN_EXE_model-server"));
-    let agentd = bins.agentd();
-    let agentd = agentd.display();
-    let both = format!(
-        "ip link set lo up && {agentd} start > /dev/null && exec {server} --port 8080 --script {}",
-        script.display()
-    );
-    let mut child = home.command("unshare").args(["-n", "sh", "-c", &both]).spawn()?;
-    let stdout = child.stdout.take().context("the server's output")?;
-    let mut address = String::new();
-    soon(
-        "the server serves",
-        tokio::io::BufReader::new(stdout).read_line(&mut address),
-    )
-    .await??;
-    anyhow::ensure!(address.starts_with("http://"), "the server said {address:?}");
-    Ok(Some((TestDaemon { home }, child)))
-}
-
-#[tokio::test]
-async fn a_model_server_of_this_machine_answers_only_where_nothing_else_would() -> anyhow::Result<()> {
-    let Some((daemon, _server)) = with_neighbour(Home::new()?).await? else {
-        tests::skip!("no network namespace can be made here");
-    };
-    let session = daemon.session("ask").await?;
-    daemon.send(&session, "hello").await?;
-    let end = daemon.turn_end(&session, 1).await?;
-    assert_eq!(
-        (&end["data"]["outcome"], &end["data"]["demo"]),
-        (&json!("completed"), &Value::Null),
-        "{end}"
-    );
-    let log = daemon.log(&session)?;
-    let told = notices(&log, "model_choice");
-    assert!(
-        matches!(told.as_slice(), [told] if told.starts_with("using llama.cpp at 127.0.0.1:8080 with the model scripted-1")),
-        "{told:?}"
-    );
-    let default = async |key: Option<&str>| -> anyhow::Result<Value> {
-        let mut command = daemon.home.command(bins()?.agentctl());
-        command
-            .args(["model", "list", "--configured", "--json"])
-            .envs(key.map(|key| (key, "k")));
-        let listed = tests::daemon::run(command, "agentctl model list").await?.ok()?.json()?;
-        let models = listed["models"].as_array().cloned().unwrap_or_default();
-        Ok(models
-            .into_iter()
-            .find(|model| model["default"] == json!(true))
-            .map_or(Value::Null, |model| model["name"].clone()))
-    };
-    assert_eq!(default(None).await?, "llama.cpp");
-    assert_eq!(default(Some("OPENAI_API_KEY")).await?, "openai");
     Ok(())
 }

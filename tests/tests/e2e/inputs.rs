@@ -252,3 +252,144 @@ async fn a_cancelled_input_settles_and_never_starts_a_turn() -> anyhow::Result<(
     assert_eq!(count(&daemon.log(&session)?, "turn.started"), 1);
     Ok(())
 }
+
+#[tokio::test]
+async fn an_input_id_with_other_terms_is_a_conflict() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("hi")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let mut peer = daemon.controller().await?;
+    let mut send = input(&session, "once", "hello", "auto");
+    send["mode"] = json!("none");
+    send["mode_for_ms"] = json!(3_600_000);
+    send["timeout_ms"] = json!(60_000);
+    let first = peer.call("session.send", send.clone()).await?;
+    assert_eq!(peer.call("session.send", send.clone()).await?, first);
+    let others = [
+        ("delivery", json!("interrupt")),
+        ("mode", json!("all")),
+        ("mode_for_ms", json!(7_200_000)),
+        ("timeout_ms", json!(1)),
+        ("unattended", json!({"policy": "deny"})),
+        ("interactive", json!(true)),
+    ];
+    for (name, value) in others {
+        let mut other = send.clone();
+        other[name] = value;
+        let error = peer.refused("session.send", other).await?;
+        assert_eq!(kind(&error), "input_conflict", "{name}: {error}");
+    }
+    assert_eq!(count(&daemon.log(&session)?, "input.accepted"), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_interrupt_that_names_an_ended_turn_answers_how_that_turn_ended() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("hi").gate(&held),
+        _ => Reply::text("hi"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let first = daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    let second = daemon.send(&session, "second").await?;
+    daemon.turn_end(&session, 2).await?;
+    for (sent, outcome) in [(first, "interrupted"), (second, "completed")] {
+        let named = json!({"session": session, "turn": sent["turn"]});
+        let answer = peer.call("turn.interrupt", named).await?;
+        assert_eq!(
+            (&answer["interrupted"], &answer["outcome"]),
+            (&json!(false), &json!(outcome)),
+            "{answer}"
+        );
+    }
+    let unknown = json!({"session": session, "turn": "t1"});
+    let error = peer.refused("turn.interrupt", unknown).await?;
+    assert_eq!(kind(&error), "turn_not_found", "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_into_a_session_held_by_an_interrupt_gets_its_answer() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("never").gate(&held),
+        other => Reply::text(format!("answer to {other}")),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("session.send", input(&session, "waits", "second", "queue"))
+        .await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    let queue = peer.call("queue.list", json!({"session": session})).await?;
+    assert_eq!(queue["held"], true, "{queue}");
+    let ran = daemon.ctl(&["send", "-s", &session, "third"]).await?.ok()?;
+    assert_eq!(ran.stdout, "answer to third\n", "{}", ran.stderr);
+    let log = daemon.log(&session)?;
+    assert_eq!(count(&log, "turn.completed"), 3, "what waited went before it");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_send_whose_input_is_held_by_somebodys_interrupt_says_so() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.last_text() {
+        "first" => Reply::text("never").gate(&held),
+        _ => Reply::text("fine"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let child = daemon.begin_ctl(&["send", "-s", &session, "second"])?;
+    // Once its client is attached and its input waits, it sees the interrupt.
+    daemon
+        .until(&session, "the second input", |frame| {
+            is(frame, "input.accepted") && frame["data"]["content"][0]["text"] == "second"
+        })
+        .await?;
+    let mut peer = daemon.controller().await?;
+    peer.call("turn.interrupt", json!({"session": session})).await?;
+    peer.call("queue.resume", json!({"session": session})).await?;
+    let ran = tests::daemon::ended(child, "the waiting send").await?.ok()?;
+    assert_eq!(ran.stdout, "fine\n");
+    assert!(ran.stderr.contains("agentctl queue resume"), "{}", ran.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_made_again_with_its_id_is_the_same_and_made_otherwise_a_conflict() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("hi")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let mut peer = daemon.controller().await?;
+    let id = uuid::Uuid::now_v7().to_string();
+    let create =
+        json!({"session": id, "cwd": daemon.home.project(), "name": "one", "mode": "all", "mode_for_ms": 3_600_000});
+    let made = peer.call("session.create", create.clone()).await?;
+    let renamed = json!({"session": id, "name": "renamed"});
+    peer.call("session.update", renamed).await?;
+    let again = peer.call("session.create", create.clone()).await?;
+    assert_eq!((&again["id"], &again["created_at"]), (&made["id"], &made["created_at"]));
+    for (name, value) in [
+        ("cwd", json!("/")),
+        ("name", json!("two")),
+        ("mode", json!("ask")),
+        ("mode_for_ms", json!(1)),
+    ] {
+        let mut other = create.clone();
+        other[name] = value;
+        let error = peer.refused("session.create", other).await?;
+        assert_eq!(kind(&error), "session_exists", "{name}: {error}");
+    }
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tests::daemon::TestDaemon;
 use tests::log::count;
-use tests::model_server::{ModelServer, Reply, Script, Wire};
+use tests::model_server::{Gate, ModelServer, Reply, Script, Wire};
 use tests::process;
 use tests::socket::{is, last};
 
@@ -179,5 +179,42 @@ async fn the_ninth_job_is_refused() -> anyhow::Result<()> {
         .last()
         .map(|end| (end.text("outcome"), end.text("output").contains("8 jobs run already")));
     assert_eq!(refused, Some(("not_run", true)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_about_to_stop_takes_no_command_into_the_background() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match seen.step() {
+        0 => Reply::tool("bash", json!({"command": "touch never", "wait": false})).gate(&held),
+        1 => Reply::tool("bash", json!({"command": "sleep 1; echo over", "wait": "10ms"})),
+        _ => Reply::text("done"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    server.request(1).await?;
+    let pid = daemon.pid()?;
+    let mut peer = daemon.controller().await?;
+    peer.call("daemon.stop", json!({"drain_ms": 25000})).await?;
+    gate.open();
+    tests::process::gone(pid).await?;
+    let log = daemon.log(&session)?;
+    let ends: Vec<_> = log.iter().filter(|event| event.kind == "tool.completed").collect();
+    let [never, stayed] = ends.as_slice() else {
+        anyhow::bail!("two calls: {ends:?}")
+    };
+    assert_eq!(never.text("outcome"), "not_run", "{never:?}");
+    assert!(never.text("output").contains("about to stop"), "{never:?}");
+    assert!(!daemon.home.project().join("never").exists());
+    assert!(
+        stayed.text("output").contains("over"),
+        "it came to its own end: {stayed:?}"
+    );
+    assert_eq!(
+        (count(&log, "job.ended"), log.last().map(|event| event.text("outcome"))),
+        (0, Some("completed"))
+    );
     Ok(())
 }

@@ -93,6 +93,115 @@ async fn a_waiting_send_outlives_a_killed_daemon() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn a_stop_lets_the_running_turn_end_and_leaves_what_waits_to_the_next_daemon() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "first").await?;
+    server.request(1).await?;
+    let mut peer = daemon.controller().await?;
+    let second = json!({"session": session, "delivery": "queue", "content": [{"type": "text", "text": "second"}]});
+    peer.call("session.send", second).await?;
+    let pid = daemon.pid()?;
+    peer.call("daemon.stop", json!({"drain_ms": 25000})).await?;
+    gate.open();
+    tests::process::gone(pid).await?;
+    let log = daemon.log(&session)?;
+    assert_eq!((count(&log, "turn.started"), count(&log, "turn.completed")), (1, 1));
+    let end = log.iter().find(|event| event.kind == "turn.completed");
+    assert_eq!(
+        end.map(|end| end.data.get("next")),
+        Some(None),
+        "it announces no turn that it does not start"
+    );
+    daemon.start().await?;
+    let end = daemon.turn_end(&session, 2).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_waiting_send_starts_no_daemon_in_place_of_one_that_was_stopped() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let child = daemon.begin_ctl(&["send", "go"])?;
+    server.request(1).await?;
+    let socket = daemon.socket()?;
+    daemon.ctl(&["daemon", "stop", "--drain", "1ms"]).await?.ok()?;
+    // The send looks for a successor: it is seen at the socket, again and again. A daemon it had started would have found the socket
+    // taken, and said so in its log.
+    let said = daemons_log(&daemon)?;
+    let listener = tokio::net::UnixListener::bind(&socket)?;
+    for _ in 0..3 {
+        tests::soon("the send looks for a daemon", listener.accept()).await??;
+    }
+    drop(listener);
+    std::fs::remove_file(&socket)?;
+    assert_eq!(daemons_log(&daemon)?, said, "another daemon was started");
+    gate.open();
+    daemon.start().await?;
+    let ran = ended(child, "the waiting send").await?.ok()?;
+    assert_eq!(ran.stdout, "fine\n", "{}", ran.stderr);
+    Ok(())
+}
+
+/// What daemons of this home have written into their log.
+fn daemons_log(daemon: &TestDaemon) -> anyhow::Result<String> {
+    let directory = protocol::place::log_dir(&daemon.home.state_dir());
+    let files = std::fs::read_dir(directory)?.map(|entry| Ok(std::fs::read_to_string(entry?.path())?));
+    files.collect()
+}
+
+#[tokio::test]
+async fn two_starts_at_once_end_well_with_one_daemon() -> anyhow::Result<()> {
+    let home = Home::new()?;
+    let starts = (0..4).map(|_| {
+        let mut start = home.command(tests::bins::bins()?.agentd());
+        start.arg("start");
+        anyhow::Ok(start.spawn()?)
+    });
+    for start in starts.collect::<Result<Vec<_>, _>>()? {
+        ended(start, "agentd start").await?.ok()?;
+    }
+    let pid = home.lock()?.pid;
+    tests::process::end(pid, rustix::process::Signal::TERM).await
+}
+
+#[tokio::test]
+async fn looking_at_turns_and_queues_opens_no_session() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("fine").gate(&held)))?;
+    let config = format!("{}[session]\nresume = \"off\"\n", profile(&server, Wire::Messages));
+    let daemon = Home::new()?.config(&config)?.start().await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    server.request(1).await?;
+    let waits = json!({"session": session, "delivery": "queue", "input_id": "waits",
+        "content": [{"type": "text", "text": "later"}]});
+    daemon.controller().await?.call("session.send", waits).await?;
+    daemon.kill9().await?;
+    daemon.start().await?;
+    let mut peer = daemon.observer().await?;
+    let opened_by_the_start = peer.call("daemon.status", json!({})).await?["sessions_open"].clone();
+    let turns = peer.call("turn.list", json!({})).await?;
+    assert_eq!(
+        (&turns[0]["phase"], &turns[0]["session"]),
+        (&json!("parked"), &json!(session)),
+        "{turns}"
+    );
+    let queue = peer.call("queue.list", json!({"session": session})).await?;
+    assert_eq!(queue["inputs"][0]["input_id"], "waits", "{queue}");
+    let open = &peer.call("daemon.status", json!({})).await?["sessions_open"];
+    assert_eq!((open, &opened_by_the_start), (&json!(0), &json!(0)));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stop_waits_for_the_running_turn_and_takes_no_other() -> anyhow::Result<()> {
     let gate = Gate::new();
     let held = gate.clone();
@@ -117,6 +226,26 @@ async fn a_stop_waits_for_the_running_turn_and_takes_no_other() -> anyhow::Resul
 }
 
 #[tokio::test]
+async fn a_socket_that_vanishes_is_made_anew_and_who_is_connected_stays_so() -> anyhow::Result<()> {
+    let daemon = Home::new()?.start().await?;
+    let socket = daemon.socket()?;
+    let mut connected = daemon.observer().await?;
+    std::fs::remove_file(&socket)?;
+    let made_anew = async {
+        while Peer::connect(&socket).await.is_err() {
+            connected.call("session.list", json!({})).await?;
+        }
+        anyhow::Ok(())
+    };
+    tests::soon("the socket is made anew", made_anew).await??;
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&socket)?);
+    assert_eq!(mode & 0o777, 0o600);
+    daemon.ctl(&["ls"]).await?.ok()?;
+    connected.call("session.list", json!({})).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn one_state_directory_has_one_daemon_whatever_the_socket() -> anyhow::Result<()> {
     let daemon = Home::new()?.start().await?;
     let pid = daemon.pid()?;
@@ -125,7 +254,12 @@ async fn one_state_directory_has_one_daemon_whatever_the_socket() -> anyhow::Res
         .env("AGENTD_SOCKET", daemon.home.path().join("other.sock"))
         .arg("run");
     let ran = tests::daemon::run(second, "a second daemon").await?;
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(
+        ran.code,
+        Some(75),
+        "a start knows by this that another runs: {}",
+        ran.stderr
+    );
     assert!(
         ran.stderr.contains(&pid.to_string()),
         "it names the one that runs: {}",

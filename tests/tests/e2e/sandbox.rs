@@ -172,3 +172,19 @@ async fn a_plain_repository_is_looked_at_unasked_and_secrets_stay_out_of_searche
     daemon.turn_end(&session, 1).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn doctor_names_each_thing_that_the_machine_can_or_cannot_enforce() -> anyhow::Result<()> {
+    let daemon = tests::daemon::Home::new()?.start().await?;
+    let found = daemon.ctl(&["doctor", "--json"]).await?.ok()?.json()?;
+    let text = daemon.ctl(&["doctor"]).await?.ok()?.stdout;
+    let checks = found["checks"].as_array().cloned().unwrap_or_default();
+    assert!(!checks.is_empty(), "{found}");
+    for check in checks {
+        let name = check["name"].as_str().unwrap_or_default();
+        assert!(!name.is_empty() && text.contains(name), "{name:?} is not in: {text}");
+        assert!(["good", "reduced", "missing"].contains(&check["standing"].as_str().unwrap_or_default()));
+    }
+    assert!(["off", "read-only", "workspace-write"].contains(&found["sandbox"].as_str().unwrap_or_default()));
+    Ok(())
+}

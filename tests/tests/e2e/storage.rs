@@ -125,3 +125,109 @@ async fn a_session_deleted_for_good_leaves_nothing_on_the_disk() -> anyhow::Resu
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn a_session_whose_log_cannot_be_read_can_be_deleted_in_the_middle_of_its_turn() -> anyhow::Result<()> {
+    let gate = tests::model_server::Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |_| Reply::text("hi").gate(&held)))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let (session, other) = (daemon.session("ask").await?, daemon.session("ask").await?);
+    daemon.send(&session, "go").await?;
+    server.request(1).await?;
+    daemon.kill9().await?;
+    let log = daemon.log(&session)?;
+    let step = log
+        .iter()
+        .find(|event| event.kind == "step.started")
+        .map(|event| event.seq);
+    tests::log::damage(&daemon.home.state_dir(), &session, step.unwrap_or_default(), "{}")?;
+    daemon.start().await?;
+    let mut peer = daemon.controller().await?;
+    let again = json!({"session": session, "content": [{"type": "text", "text": "again"}]});
+    let error = peer.refused("session.send", again).await?;
+    assert_eq!(
+        (&error["data"]["kind"], &error["data"]["seq"]),
+        (&json!("session_unreadable"), &json!(step)),
+        "{error}"
+    );
+    let turns = peer.call("turn.list", json!({})).await?;
+    assert_eq!(turns, json!([]), "the others are listed");
+    let error = peer.refused("session.delete", json!({"session": session})).await?;
+    assert_eq!(error["data"]["kind"], "turn_running", "{error}");
+    peer.call("session.delete", json!({"session": session, "force": true}))
+        .await?;
+    let left = peer.call("session.list", json!({})).await?;
+    let ids: Vec<&Value> = left["sessions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|info| &info["id"])
+        .collect();
+    assert_eq!(ids, [&json!(other)]);
+    Ok(())
+}
+
+/// The last frame of a subscription from the first event on.
+async fn end_of_history(daemon: &TestDaemon, session: &str) -> anyhow::Result<Value> {
+    let mut peer = daemon.observer().await?;
+    peer.attach(session, Some(0)).await?;
+    let frames = peer
+        .until("the end of the subscription", |frame| is(frame, "end"))
+        .await?;
+    let seqs: Vec<u64> = frames.iter().filter_map(|frame| frame["seq"].as_u64()).collect();
+    assert!(
+        seqs.iter().copied().eq(1..=seqs.len() as u64),
+        "without a gap: {seqs:?}"
+    );
+    assert!(
+        !frames.iter().any(|frame| is(frame, "snapshot")),
+        "it never says that it has caught up"
+    );
+    Ok(tests::socket::last(&frames)?.clone())
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_a_reason_at_an_event_that_cannot_be_read() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("hi")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    daemon.turn_end(&session, 1).await?;
+    daemon.ctl(&["daemon", "stop"]).await?.ok()?;
+    let log = daemon.log(&session)?;
+    let started = log
+        .iter()
+        .find(|event| event.kind == "turn.started")
+        .map_or(0, |event| event.seq);
+    tests::log::damage(&daemon.home.state_dir(), &session, started, "not JSON")?;
+    daemon.start().await?;
+    let end = end_of_history(&daemon, &session).await?;
+    assert_eq!(
+        (&end["reason"], &end["resume_after"]),
+        (&json!("unreadable"), &json!(started - 1)),
+        "{end}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_a_reason_when_the_store_fails() -> anyhow::Result<()> {
+    // So many events that those before them are read from the disk; a call of no tool is the cheapest.
+    let calls = |_: usize| (0..64).fold(Reply::default(), |reply, _| reply.call("no_such_tool", json!({})));
+    let server = ModelServer::start(Script::by(move |seen| match seen.step() {
+        step @ 0..3 => calls(step),
+        _ => Reply::text("done"),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    let filler = "x".repeat(100_000);
+    daemon.send(&session, &format!("{filler} needle-7f3a {filler}")).await?;
+    daemon.turn_end(&session, 1).await?;
+    daemon.ctl(&["daemon", "stop"]).await?.ok()?;
+    tests::log::break_page(&daemon.home.state_dir(), "needle-7f3a")?;
+    daemon.start().await?;
+    let end = end_of_history(&daemon, &session).await?;
+    assert_eq!(end["reason"], "storage", "{end}");
+    Ok(())
+}

@@ -1,9 +1,9 @@
 //! Turns through all wires: text, tools, usage, history, failure and retry.
 
 use serde_json::{Value, json};
-use tests::daemon::{Home, TestDaemon};
+use tests::daemon::{Home, TestDaemon, profile};
 use tests::log::{count, kinds};
-use tests::model_server::{Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
+use tests::model_server::{End, Gate, ModelServer, Reply, Said, Script, Tokens, Wire};
 use tests::socket::is;
 
 const WIRES: [Wire; 3] = [Wire::Messages, Wire::Chat, Wire::Responses];
@@ -229,6 +229,50 @@ async fn an_empty_reply_is_tried_once_more_and_then_fails() -> anyhow::Result<()
 }
 
 #[tokio::test]
+async fn a_reply_of_thoughts_alone_is_tried_again_unless_a_limit_cut_it() -> anyhow::Result<()> {
+    let thinks = || Reply::default().reasoning("Hm.");
+    let cut = thinks().end(End::MaxTokens);
+    let server = ModelServer::start(Script::sequence([thinks(), Reply::text("Four."), cut]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "two and two?").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    daemon.send(&session, "and three and three?").await?;
+    let end = daemon.turn_end(&session, 2).await?;
+    let reason = &end["data"]["reason"];
+    assert_eq!(
+        (&end["data"]["outcome"], &reason["kind"]),
+        (&json!("failed"), &json!("empty_reply")),
+        "{end}"
+    );
+    assert!(
+        reason["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("max_output_tokens")),
+        "{end}"
+    );
+    assert_eq!(server.seen().len(), 3, "what was cut is not tried again");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reply_that_was_cut_is_said_to_be_on_all_wires() -> anyhow::Result<()> {
+    for wire in [Wire::Messages, Wire::Chat, Wire::Responses] {
+        let server = ModelServer::start(Script::sequence([Reply::text("Once upon").end(End::MaxTokens)]))?;
+        let daemon = TestDaemon::with_model(&server, wire).await?;
+        let sent = daemon.ctl(&["send", "tell me"]).await?.ok()?;
+        assert_eq!(sent.stdout, "Once upon\n");
+        assert!(
+            sent.stderr.contains("cut at its limit of tokens"),
+            "{}: {sent:?}",
+            wire.name()
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_model_is_called_with_the_project_and_its_tools() -> anyhow::Result<()> {
     let server = ModelServer::start(Script::by_step([Reply::text("hi")]))?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
@@ -248,5 +292,56 @@ async fn the_model_is_called_with_the_project_and_its_tools() -> anyhow::Result<
             request.tools
         );
     }
+    Ok(())
+}
+
+/// A daemon whose turns are asked about after two steps, before a model that never comes to an end.
+async fn limited_to_two_steps(server: &ModelServer) -> anyhow::Result<TestDaemon> {
+    let config = format!("{}[session]\nmax_steps = 2\n", profile(server, Wire::Messages));
+    Home::new()?.config(&config)?.start().await
+}
+
+fn endless() -> anyhow::Result<ModelServer> {
+    ModelServer::start(Script::by(|seen| match seen.step() {
+        0..9 => Reply::tool("list_dir", json!({"path": "."})),
+        _ => Reply::text("done"),
+    }))
+}
+
+#[tokio::test]
+async fn at_max_steps_a_person_is_asked_and_lets_it_go_on_for_as_many() -> anyhow::Result<()> {
+    let server = endless()?;
+    let daemon = limited_to_two_steps(&server).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    let first = daemon.approval(&session).await?;
+    assert!(first["call"].is_null(), "the question is about the turn: {first}");
+    assert_eq!(server.seen().len(), 2);
+    daemon.answer(&first, "once").await?;
+    let second = daemon.until(&session, "the second question", |frame| {
+        is(frame, "approval.requested") && frame["data"]["approval"] != first["id"]
+    });
+    second.await?;
+    assert_eq!(server.seen().len(), 4);
+    let second = daemon.approval(&session).await?;
+    daemon.answer(&second, "deny").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(
+        (&end["data"]["outcome"], &end["data"]["reason"]["kind"]),
+        (&json!("failed"), &json!("step_limit")),
+        "{end}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn at_max_steps_with_nobody_to_answer_the_turn_fails() -> anyhow::Result<()> {
+    let server = endless()?;
+    let daemon = limited_to_two_steps(&server).await?;
+    let ran = daemon
+        .ctl(&["send", "--mode", "all", "--unattended", "deny:1ms", "go"])
+        .await?;
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("max_steps"), "{}", ran.stderr);
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! a lost answer or against a daemon's successor without anything happening twice.
 
 use super::Arguments;
+use super::local::Offer;
 use crate::ask::Tty;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow, LOOK_EVERY, LOOK_FOR, passing};
@@ -25,6 +26,7 @@ enum Which {
 /// All that the daemon is asked for.
 pub(super) struct Plan {
     which: Which,
+    offer: Offer,
     /// Model of an existing session from its next turn on.
     model: Option<String>,
     send: SendParams,
@@ -60,6 +62,10 @@ impl Plan {
             Which::Named(_) => arguments.model.clone(),
             Which::New(_) => None,
         };
+        let named = match &which {
+            Which::Named(_) => model.clone(),
+            Which::New(params) => params.model.clone(),
+        };
         let send = SendParams {
             session: String::new(),
             input_id: Some(InputId(uuid::Uuid::now_v7().to_string())),
@@ -74,6 +80,7 @@ impl Plan {
         let deltas = (!arguments.no_wait).then(|| arguments.deltas(&invocation.output));
         Ok(Self {
             which,
+            offer: Offer::new(invocation.output, tty, named),
             model,
             send,
             deltas,
@@ -82,6 +89,7 @@ impl Plan {
     }
 
     async fn carry_out(&mut self, connect: &Connect, mut client: Client) -> Result<Delivered, ClientError> {
+        self.offer.make(&mut client).await?;
         let mut session = self.session(&mut client).await?;
         let before = *self.before.get_or_insert(session.head);
         if let Some(model) = &self.model {

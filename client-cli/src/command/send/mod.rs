@@ -4,6 +4,7 @@
 mod asking;
 mod deliver;
 mod input;
+mod local;
 mod shown;
 mod turn;
 
@@ -117,7 +118,7 @@ impl Arguments {
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
     let json = arguments.json;
     let mut known = ResultLine::new("error", Exit::Error.code());
-    let result = send(invocation, arguments, &mut known).await;
+    let result = Box::pin(send(invocation, arguments, &mut known)).await;
     if let (true, Err(failure)) = (json, &result) {
         invocation.output.json(&result::failed(failure, known))?;
     }

@@ -155,12 +155,17 @@ impl Watch {
                 self.shown.open(item)?;
             }
         } else if snapshot.held && snapshot.queue.iter().any(|queued| queued.input_id == self.input) {
-            let session = short(self.session.id.as_str());
-            self.output.tell(&format!(
-                "the queue of this session is held since an interrupt\nhint: `agentctl queue resume {session}` lets it go on"
-            ));
+            self.tell_held();
         }
         Ok(())
+    }
+
+    /// An interrupt of the turn before holds what waits behind it, which is ours.
+    fn tell_held(&mut self) {
+        let session = short(self.session.id.as_str());
+        self.output.tell(&format!(
+            "the queue of this session is held since an interrupt\nhint: `agentctl queue resume {session}` lets it go on"
+        ));
     }
 
     fn event(&mut self, envelope: &Envelope) -> Result<Progress, Failure> {
@@ -178,6 +183,11 @@ impl Watch {
                 self.shown.fresh_line();
                 self.asking.stop();
                 return Ok(Progress::Over);
+            }
+            Event::TurnCompleted(completed)
+                if self.turn.is_none() && self.history == History::Live && completed.holds_the_queue() =>
+            {
+                self.tell_held();
             }
             Event::NoticeAdded(notice) if self.notices.insert(notice.text.clone()) => {
                 self.shown.fresh_line();

@@ -12,7 +12,7 @@ const SMALLEST_BUDGET: u32 = 1024;
 /// The body of one call.
 pub(in crate::provider) fn body(request: &ModelRequest, origin: &Origin) -> Value {
     let mut messages = messages(request, origin);
-    mark_last_block(&mut messages);
+    mark_history(&mut messages);
     let mut body = json!({
         "model": request.model,
         "max_tokens": request.max_output_tokens,
@@ -244,11 +244,22 @@ fn call_block(call: &ToolCall, maker: Maker, ids: &mut CallIds) -> Value {
     block
 }
 
-/// Marks the end of the history, so that the next call finds it in the cache. Thinking blocks take no mark.
-fn mark_last_block(messages: &mut [Value]) {
-    let blocks = messages
-        .last_mut()
-        .and_then(|message| message["content"].as_array_mut());
+/// Marks the end of the history, so that the next call finds it in the cache, and the end of what the last call sent: a provider looks
+/// back over some 20 blocks only, and a step of many calls has more. With tools and system these are the four marks a request may have.
+fn mark_history(messages: &mut [Value]) {
+    let ends = messages
+        .iter_mut()
+        .rev()
+        .filter(|message| message["role"] == "user")
+        .take(2);
+    for message in ends {
+        mark_last_block(message);
+    }
+}
+
+/// Thinking blocks take no mark.
+fn mark_last_block(message: &mut Value) {
+    let blocks = message["content"].as_array_mut();
     let markable = |block: &&mut Value| {
         !matches!(
             block["type"].as_str(),

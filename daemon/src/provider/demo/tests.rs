@@ -48,6 +48,7 @@ impl Talk {
             temperature: None,
             top_p: None,
             effort: None,
+            cache_key: None,
             interactive: false,
         };
         Self { request }

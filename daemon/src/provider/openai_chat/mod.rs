@@ -6,6 +6,7 @@
 mod reasoning;
 pub(super) mod request;
 pub(super) mod stream;
+mod usage;
 mod wire;
 
 use async_trait::async_trait;

@@ -10,8 +10,10 @@ use crate::provider::{Effort, Message, ModelRequest, Origin, ReplyItem, ToolCall
 /// Whose server it is, as far as requests differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) enum Dialect {
-    /// OpenAI itself, also on Azure: `max_completion_tokens`.
+    /// OpenAI itself: `max_completion_tokens`, and a key to find the cache by.
     OpenAi,
+    /// OpenAI's models on Azure: `max_completion_tokens`; older versions of its API refuse fields they do not know.
+    Azure,
     /// OpenRouter: `reasoning` as an object, cache marks passed on to Anthropic.
     OpenRouter,
     /// Mistral: refuses `stream_options` and sends usage anyway.
@@ -27,8 +29,10 @@ impl Dialect {
             host.strip_suffix(domain)
                 .is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
         };
-        if is("openai.com") || is("openai.azure.com") {
+        if is("openai.com") {
             Self::OpenAi
+        } else if is("openai.azure.com") {
+            Self::Azure
         } else if is("openrouter.ai") {
             Self::OpenRouter
         } else if is("mistral.ai") {
@@ -45,10 +49,9 @@ pub(in crate::provider) fn body(request: &ModelRequest, origin: &Origin, dialect
     if dialect == Dialect::OpenRouter && request.model.starts_with("anthropic/") {
         mark_for_cache(&mut messages);
     }
-    let limit = if dialect == Dialect::OpenAi {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
+    let limit = match dialect {
+        Dialect::OpenAi | Dialect::Azure => "max_completion_tokens",
+        Dialect::OpenRouter | Dialect::Mistral | Dialect::Other => "max_tokens",
     };
     let mut body = json!({
         "model": request.model,
@@ -72,6 +75,9 @@ pub(in crate::provider) fn body(request: &ModelRequest, origin: &Origin, dialect
         Some(effort) if dialect == Dialect::OpenRouter => body["reasoning"] = json!({ "effort": effort_word(effort) }),
         Some(effort) => body["reasoning_effort"] = json!(effort_word(effort)),
         None => {}
+    }
+    if let Some(key) = request.cache_key.as_ref().filter(|_| dialect == Dialect::OpenAi) {
+        body["prompt_cache_key"] = json!(key);
     }
     body
 }
@@ -194,11 +200,16 @@ fn add_reasoning(message: &mut Value, items: &[ReplyItem], has_calls: bool) {
 /// call's result says what was wrong.
 fn call(call: &ToolCall, maker: Maker, ids: &mut CallIds) -> Value {
     let arguments = call.arguments.as_ref().unwrap_or(&Map::new()).clone();
-    json!({
+    let mut made = json!({
         "id": ids.for_call(&call.provider_call_id, maker),
         "type": "function",
         "function": { "name": tool_name(&call.name), "arguments": Value::Object(arguments).to_string() },
-    })
+    });
+    let private = call.private.as_ref().filter(|_| maker == Maker::SameProvider);
+    if let Some(extra) = private.and_then(|private| private.get("extra_content")) {
+        made["extra_content"] = extra.clone();
+    }
+    made
 }
 
 /// One message per result, then one user message with all their images: tool messages take text only.

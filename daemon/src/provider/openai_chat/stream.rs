@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use protocol::Stop;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::reasoning::{self, Field};
+use super::usage::{is_said, reported};
 use super::wire::{Choice, Chunk, Content, Delta, Function, ToolCall, argument_text, parts_of};
 use crate::provider::decoded::{
     Budget, Call, CallEnd, CallForm, Decoded, Decoder, InStreamError, Item, Part, Progress, ReplyTooLarge,
-    ReportedUsage,
 };
 use crate::provider::{ItemKind, Sink, lenient, sse};
 
@@ -46,6 +46,8 @@ enum Open {
         id: Option<String>,
         name: String,
         arguments: String,
+        /// What goes back with the call as it came.
+        extra: Option<Value>,
     },
 }
 
@@ -79,7 +81,9 @@ impl Decoder for Stream {
             self.decoded.damaged |= lenient::loses(data, &[]);
             return Ok(());
         };
-        if event.name() == "error" && chunk.error.is_none() {
+        // vLLM's own failures are the error itself, without a field of that name.
+        let is_error = event.name() == "error" || (chunk.object.as_str() == "error" && chunk.choices.is_none());
+        if is_error && chunk.error.is_none() {
             self.decoded.error = serde_json::from_str(data).ok().as_ref().map(InStreamError::from_value);
         }
         self.chunk(&chunk, sink)
@@ -150,7 +154,8 @@ impl Stream {
         }
         // A whole message counts only where nothing is streamed: some servers send both.
         let message = choice.message.as_ref().filter(|_| self.items.is_empty());
-        match choice.delta.as_ref().or(message) {
+        let delta = choice.delta.as_ref().filter(|delta| delta.says_something());
+        match delta.or(message) {
             Some(delta) => self.delta(delta, sink),
             None => Ok(()),
         }
@@ -172,7 +177,7 @@ impl Stream {
             self.call(call, sink)?;
         }
         match &delta.function_call {
-            Some(function) => self.call_part(Some(0), None, function, sink),
+            Some(function) => self.call_part(Some(0), None, function, sink).map(drop),
             None => Ok(()),
         }
     }
@@ -227,23 +232,24 @@ impl Stream {
 
     fn call(&mut self, call: &ToolCall<'_>, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
         let none = Function::default();
-        self.call_part(
-            call.index.0,
-            call.id.filled(),
-            call.function.as_ref().unwrap_or(&none),
-            sink,
-        )
+        let function = call.function.as_ref().unwrap_or(&none);
+        let place = self.call_part(call.index.0, call.id.filled(), function, sink)?;
+        if let (Some(came), Some(Open::Call { extra, .. })) = (&call.extra_content, self.items.get_mut(place)) {
+            self.budget.spend(came.to_string().len())?;
+            *extra = Some(came.clone());
+        }
+        Ok(())
     }
 
-    /// Adds to the call of `index`, or to the latest where servers send no index. Another id is another call; the same id
-    /// and name may come again in every part.
+    /// Adds to the call of `index`, or to the latest where servers send no index, and says which item it is. Another id is another
+    /// call; the same id and name may come again in every part.
     fn call_part(
         &mut self,
         index: Option<u64>,
         id: Option<&str>,
         function: &Function<'_>,
         sink: &mut dyn Sink,
-    ) -> Result<(), ReplyTooLarge> {
+    ) -> Result<usize, ReplyTooLarge> {
         let name = function.name.filled();
         let known = self
             .current
@@ -264,7 +270,7 @@ impl Stream {
         self.budget
             .spend(arguments.len() + id.map_or(0, str::len) + name.map_or(0, str::len))?;
         self.push(place, &arguments, sink);
-        Ok(())
+        Ok(place)
     }
 
     fn same_call(&self, place: usize, index: Option<u64>, id: Option<&str>) -> bool {
@@ -289,6 +295,7 @@ impl Stream {
                 id,
                 name,
                 arguments: String::new(),
+                extra: None,
             },
             kind,
             sink,
@@ -352,14 +359,19 @@ fn item(open: Open, order: usize, private: Option<&Value>) -> Item {
         },
         Open::Refusal(text) => Item::Refusal { text },
         // This wire closes no call: the end of the reply closes them all.
-        Open::Call { id, name, arguments } => Item::Call(Call {
+        Open::Call {
+            id,
+            name,
+            arguments,
+            extra,
+        } => Item::Call(Call {
             id,
             name,
             arguments,
             form: CallForm::Function,
             end: CallEnd::Closed,
             item_id: None,
-            private: None,
+            private: extra.map(|extra| json!({ "extra_content": extra })),
         }),
     }
 }
@@ -371,42 +383,5 @@ fn stop(reason: &str) -> Stop {
         "length" | "model_length" => Stop::MaxTokens,
         "content_filter" => Stop::ContentFilter,
         _ => Stop::Other,
-    }
-}
-
-/// Whether a field says something: gateways send `null`, `{}` and `""` for "nothing".
-fn is_said(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Object(map) => !map.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        _ => true,
-    }
-}
-
-/// The figures of one report; the last one counts, none is added. Input includes what was cached.
-fn reported(usage: &Value) -> ReportedUsage {
-    let figure = |value: Option<&Value>| value.and_then(Value::as_u64);
-    let input_details = usage.get("prompt_tokens_details");
-    let output_details = usage.get("completion_tokens_details");
-    let cached = input_details.and_then(|details| details.get("cached_tokens"));
-    let cached = cached
-        .or_else(|| usage.get("prompt_cache_hit_tokens"))
-        .or_else(|| usage.get("cached_tokens"));
-    let cache_write = input_details.and_then(|details| {
-        details
-            .get("cache_write_tokens")
-            .or_else(|| details.get("cache_creation_tokens"))
-    });
-    let reasoning = output_details.and_then(|details| details.get("reasoning_tokens"));
-    let input = figure(usage.get("prompt_tokens"));
-    ReportedUsage {
-        input,
-        output: figure(usage.get("completion_tokens")),
-        cached: figure(cached),
-        cache_write: figure(cache_write),
-        reasoning: figure(reasoning.or_else(|| usage.get("reasoning_tokens"))),
-        input_total: input,
-        total: figure(usage.get("total_tokens")),
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
     #[serde(borrow)]
+    pub(super) object: Text<'a>,
+    #[serde(borrow)]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     pub(super) usage: Option<Value>,
     pub(super) x_groq: Option<Value>,
@@ -59,6 +61,22 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Option<Function<'a>>,
 }
 
+impl Delta<'_> {
+    /// Whether there is anything in it but a role.
+    pub(super) fn says_something(&self) -> bool {
+        let content = match &self.content {
+            Content::Text(text) => text.filled().is_some(),
+            Content::Json(_) => true,
+        };
+        let texts = [&self.refusal, &self.reasoning_content, &self.reasoning];
+        content
+            || texts.iter().any(|text| text.filled().is_some())
+            || self.reasoning_details.is_some()
+            || self.tool_calls.is_some()
+            || self.function_call.is_some()
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolCall<'a> {
@@ -67,6 +85,8 @@ pub(super) struct ToolCall<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
+    /// Google's: the signature of the thought that led to the call, wanted back with it.
+    pub(super) extra_content: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -90,18 +90,23 @@ impl Items {
         self.say_in(slot, voice, part, text, sink)
     }
 
-    /// Whether any text of this part was streamed.
+    /// Whether any text of this part was streamed; of any part where it is not numbered.
     pub(super) fn has_said(&self, key: &Key, voice: Voice, part: PartKey) -> bool {
-        self.opens.iter().any(|open| {
-            open.voice == voice
-                && self.slots.get(open.slot).is_some_and(|slot| slot.key == *key)
-                && open.parts.iter().any(|(known, _)| *known == part)
+        let place = self.place(key);
+        let mut own = self
+            .opens
+            .iter()
+            .filter(|open| open.voice == voice && Some(open.slot) == place);
+        own.any(|open| {
+            open.parts
+                .iter()
+                .any(|(known, _)| *known == part || part == PartKey::Content(None))
         })
     }
 
     /// Adds a fragment of a call's arguments.
     pub(super) fn argue(&mut self, key: &Key, text: &str, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
-        let Some(place) = self.slots.iter().position(|slot| slot.key == *key) else {
+        let Some(place) = self.place(key) else {
             return Ok(());
         };
         self.budget.spend(text.len())?;
@@ -121,7 +126,7 @@ impl Items {
 
     /// Takes a call's whole arguments: they are only news where none were streamed.
     pub(super) fn argued(&mut self, key: &Key, whole: &str, sink: &mut dyn Sink) -> Result<(), ReplyTooLarge> {
-        match self.slots.iter().find(|slot| slot.key == *key) {
+        match self.place(key).and_then(|place| self.slots.get(place)) {
             Some(slot) if slot.arguments.is_empty() => self.argue(key, whole, sink),
             _ => Ok(()),
         }
@@ -139,8 +144,18 @@ impl Items {
         (items.collect(), replay)
     }
 
+    /// The latest slot of `key`. An event without an index may name an item that others named by theirs.
+    fn place(&self, key: &Key) -> Option<usize> {
+        let same = |slot: &Slot| slot.key == *key;
+        let named = |slot: &Slot| matches!(key, Key::Id(id) if !id.is_empty() && slot.text("id") == Some(id));
+        self.slots
+            .iter()
+            .rposition(same)
+            .or_else(|| self.slots.iter().rposition(named))
+    }
+
     fn slot(&mut self, key: Key) -> usize {
-        if let Some(place) = self.slots.iter().rposition(|slot| slot.key == key) {
+        if let Some(place) = self.place(&key) {
             return place;
         }
         self.slots.push(Slot {

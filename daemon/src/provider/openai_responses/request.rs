@@ -14,6 +14,8 @@ const SMALLEST_OUTPUT: u32 = 16;
 pub(in crate::provider) enum Dialect {
     /// ChatGPT's own backend: wants `instructions`, refuses limits and sampling.
     ChatGpt,
+    /// OpenAI itself.
+    OpenAi,
     Other,
 }
 
@@ -22,6 +24,8 @@ impl Dialect {
     pub(in crate::provider) fn of(host: &str) -> Self {
         if host == "chatgpt.com" || host.ends_with(".chatgpt.com") {
             Self::ChatGpt
+        } else if host == "openai.com" || host.ends_with(".openai.com") {
+            Self::OpenAi
         } else {
             Self::Other
         }
@@ -50,7 +54,11 @@ pub(in crate::provider) fn body(request: &ModelRequest, origin: &Origin, dialect
         Some(effort) => body["reasoning"] = json!({ "effort": effort_word(effort), "summary": "auto" }),
         None => {}
     }
-    if dialect == Dialect::Other {
+    // Servers of others may refuse a field they do not know.
+    if let Some(key) = request.cache_key.as_ref().filter(|_| dialect != Dialect::Other) {
+        body["prompt_cache_key"] = json!(key);
+    }
+    if dialect != Dialect::ChatGpt {
         body["max_output_tokens"] = json!(request.max_output_tokens.max(SMALLEST_OUTPUT));
         if let Some(temperature) = request.temperature {
             body["temperature"] = json!(temperature);

@@ -1,30 +1,33 @@
 //! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
 
 use super::{Actor, Next, Patience, Refused, fault};
+use crate::config::Project;
 use crate::policy::{self, Facts, Policy};
 use crate::session::details::Parked;
-use crate::session::handle::{AnswerRequest, Asked, Message, Reply};
+use crate::session::drain::Draining;
+use crate::session::handle::{AnswerRequest, Asked, Message, Reply, Sending};
 use crate::session::input::{Answer, Input, Send};
-use crate::session::known::known;
+use crate::session::known::{known, outcome_of};
+use crate::session::registry::draining;
 use crate::session::state::MAX_WAITING;
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, RpcError, TurnId};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 impl Actor {
     pub(super) async fn take(&mut self, message: Message) -> Next {
         match message {
-            Message::Send(send, reply) => {
-                let answer = self.send(*send).await;
+            Message::Send(sending, reply) => {
+                let Sending { send, project } = *sending;
+                let answer = self.send(send, project).await;
                 Self::reply(reply, answer)
             }
             Message::CancelInput(input_id, by, reply) => {
                 let answer = match self.state.waiting(&input_id) {
                     Some(_) => self.command(Input::Cancel { input_id, by }).await.map(drop),
-                    None => Err(Refused::Busy(not_waiting(&input_id))),
+                    None => Err(Refused::No(not_waiting(&input_id))),
                 };
                 Self::reply(reply, answer)
             }
@@ -44,10 +47,10 @@ impl Actor {
                 let answer = self.answer(*answer).await;
                 Self::reply(reply, answer)
             }
-            Message::Change(changed, reply) => {
+            Message::Change(change, reply) => {
                 // A change of mode answers approvals, so the turn they belong to goes on first.
-                let acts = changed.mode.is_some();
-                let input = Input::Change(changed);
+                let acts = change.changed.mode.is_some();
+                let input = Input::Change(change);
                 let answer = if acts {
                     self.command(input).await
                 } else {
@@ -72,7 +75,7 @@ impl Actor {
     fn reply<T>(reply: Reply<T>, answer: Result<T, Refused>) -> Next {
         let (answer, next) = match answer {
             Ok(answer) => (Ok(answer), Next::Go),
-            Err(Refused::Busy(error)) => (Err(error), Next::Go),
+            Err(Refused::No(error)) => (Err(error), Next::Go),
             Err(Refused::Broken(error)) => (Err(error), Next::End),
         };
         // A client that is gone does not hear the answer; what it asked for stands.
@@ -80,16 +83,20 @@ impl Actor {
         next
     }
 
-    async fn send(&mut self, send: Send) -> Result<Sent, Refused> {
+    async fn send(&mut self, send: Send, project: Result<Project, RpcError>) -> Result<Sent, Refused> {
         if let Some(sent) = self.known(&send).await? {
             return Ok(sent);
+        }
+        if self.deps.drain.state() == Draining::Yes {
+            return Err(Refused::No(draining()));
         }
         if self.state.queue.len() + self.state.steers.len() >= MAX_WAITING {
             let error = RpcError::new(ErrorKind::QueueFull, format!("{MAX_WAITING} inputs wait already"))
                 .hint("wait for the turn to end, or cancel some: agentctl queue list");
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
-        self.refresh_project()?;
+        // A session that lives is only ever narrowed by its project's file.
+        self.project = self.project.narrowed_by(project.map_err(Refused::No)?);
         let input_id = send.input_id.clone();
         let events = self.command(Input::Send(send)).await?;
         let accepted = events.iter().find_map(|envelope| match envelope.event() {
@@ -99,7 +106,7 @@ impl Actor {
             _ => None,
         });
         let Some((seq, disposition)) = accepted else {
-            return Err(Refused::Busy(fault("the input left no event")));
+            return Err(Refused::No(fault("the input left no event")));
         };
         let turn = self.state.turn.as_ref().filter(|turn| turn.inputs.contains(&input_id));
         let steered = self.state.steers.iter().any(|waiting| waiting.input_id == input_id);
@@ -114,39 +121,35 @@ impl Actor {
         })
     }
 
-    /// Reads the project's file again: a session that lives is only ever narrowed by it.
-    fn refresh_project(&mut self) -> Result<(), Refused> {
-        let now = self.deps.projects.load(Path::new(&self.state.root));
-        let now = now.map_err(|error| Refused::Busy(error.told()))?;
-        self.project = self.project.narrowed_by(now);
-        Ok(())
-    }
-
     /// The recorded answer to an input that is known already.
     async fn known(&self, send: &Send) -> Result<Option<Sent>, Refused> {
         let known = known(&self.deps.log, self.key, &self.state, &send.input_id)
             .await
-            .map_err(Refused::Busy)?;
-        let Some((accepted, sent)) = known else { return Ok(None) };
-        if accepted.content != send.content {
+            .map_err(Refused::No)?;
+        let Some(known) = known else { return Ok(None) };
+        if !known.is(send) {
             let error = RpcError::new(
                 ErrorKind::InputConflict,
-                format!("input {} is known with another content", send.input_id),
+                format!("input {} is known with another content or other terms", send.input_id),
             )
-            .hint("use a new input_id");
-            return Err(Refused::Busy(error));
+            .hint("send again exactly what was sent before, or use a new input_id");
+            return Err(Refused::No(error));
         }
-        Ok(Some(sent))
+        Ok(Some(known.sent))
     }
 
     async fn interrupt(&mut self, turn: Option<TurnId>, by: By) -> Result<Interrupted, Refused> {
         let running = self.state.turn.as_ref().map(|turn| turn.id.clone());
         let named = turn.clone().or_else(|| running.clone());
         if named.is_none() || named != running {
+            let outcome = match &turn {
+                Some(turn) => outcome_of(&self.deps.log, self.key, turn).await.map_err(Refused::No)?,
+                None => self.state.outcome,
+            };
             return Ok(Interrupted {
                 interrupted: false,
                 turn,
-                outcome: self.state.outcome,
+                outcome,
             });
         }
         self.command(Input::Interrupt { turn, by }).await?;
@@ -163,7 +166,7 @@ impl Actor {
                 ErrorKind::AlreadyResolved,
                 format!("approval {} is settled already", request.id),
             );
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         };
         if recorded.digest != request.digest {
             let error = RpcError::new(
@@ -171,7 +174,7 @@ impl Actor {
                 "the answer is for another request than the one that waits",
             )
             .hint("read the request again and answer that");
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         if !recorded.choices.contains(&request.decision) {
             let error = RpcError::new(
@@ -179,7 +182,7 @@ impl Actor {
                 "this answer is not among the choices of the request",
             )
             .with("choices", &recorded.choices);
-            return Err(Refused::Busy(error));
+            return Err(Refused::No(error));
         }
         let edited = request.edited.map(Box::new);
         let changed = edited.as_ref().map(|edited| edited.inspected.facts.clone());
@@ -213,7 +216,7 @@ impl Actor {
                 seq: self.state.seq,
                 id,
             }),
-            (None, Some(facts)) => Err(Refused::Busy(self.edit_refused(&facts))),
+            (None, Some(facts)) => Err(Refused::No(self.edit_refused(&facts))),
         }
     }
 
@@ -239,7 +242,7 @@ impl Actor {
     /// The call an approval is about.
     fn look(&mut self, approval: &ApprovalId) -> Result<Asked, Refused> {
         let resolved = || {
-            Refused::Busy(RpcError::new(
+            Refused::No(RpcError::new(
                 ErrorKind::AlreadyResolved,
                 format!("approval {approval} is settled already"),
             ))
@@ -252,17 +255,14 @@ impl Actor {
             .cloned();
         let tool = |name: &str| self.deps.tools.iter().find(|tool| tool.spec().name == name).cloned();
         let (Some(tool), Some(call)) = (call.as_ref().and_then(|call| tool(&call.tool)), call) else {
-            return Err(Refused::Busy(RpcError::new(
+            return Err(Refused::No(RpcError::new(
                 ErrorKind::InvalidParams,
                 "the request is about no call that could be changed",
             )));
         };
-        let place = self
-            .place()
-            .map_err(|error| Refused::Busy(RpcError::new(ErrorKind::Internal, error)))?;
         Ok(Asked {
             tool,
-            place,
+            place: self.place(),
             arguments: call.arguments,
             redactor: self.deps.redactor.clone(),
         })
@@ -289,7 +289,7 @@ impl Actor {
                 self.place = None;
                 Next::Go
             }
-            Err(Refused::Busy(_)) => Next::Go,
+            Err(Refused::No(_)) => Next::Go,
             Err(Refused::Broken(_)) => Next::End,
         }
     }
@@ -297,6 +297,9 @@ impl Actor {
     /// A turn of an earlier life goes on, once somebody acts on the session.
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
+            if self.deps.drain.state() == Draining::Yes {
+                return Err(Refused::No(draining()));
+            }
             self.parked = Parked::No;
             if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {
                 self.parked = Parked::Yes;

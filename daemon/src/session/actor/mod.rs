@@ -4,23 +4,25 @@
 mod commands;
 mod work;
 
-use super::clock::SessionClock;
+use super::clock::{LOOK_AGAIN, SessionClock};
 use super::commit::{append, envelopes};
 use super::decide::{Draft, decide};
 use super::deps::Deps;
 use super::details::{Details, Parked, snapshot};
+use super::drain::Draining;
 use super::effect::model::ModelEnd;
 use super::handle::Message;
 use super::input::{Context, Input};
 use super::live::{Feed, Live, Presence, Publisher, extend_ring};
+use super::place::LazyPlace;
 use super::reconcile::{End, Runner};
 use super::state::{Stage, State};
 use super::wanted::{Due, Effect, deadline, wanted};
 use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::log::{LogError, SessionKey};
+use crate::tool::Jobs;
 use crate::tool::jobs::JobResult;
-use crate::tool::{Jobs, Place};
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
 use protocol::frame::OpenType;
 use protocol::{ErrorKind, RpcError, SessionId, Time, Unattended, UnattendedPolicy};
@@ -43,7 +45,7 @@ pub(crate) struct Actor {
     pub(crate) grace_until: Instant,
     pub(crate) parked: Parked,
     pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<LazyPlace>,
     /// What the project's own file says; while the session lives it only narrows.
     pub(crate) project: Project,
     pub(crate) jobs: Jobs,
@@ -53,7 +55,7 @@ pub(crate) struct Actor {
     pub(crate) presence: Arc<Presence>,
     pub(crate) runner: Runner,
     pub(crate) mailbox: mpsc::Receiver<Message>,
-    /// Since when nobody who can answer is there.
+    /// Since when nobody who can answer is there. While the machine sleeps nobody can come, so this patience is measured awake.
     pub(crate) alone_since: Option<Instant>,
     /// Since when approvals wait.
     pub(crate) asking_since: Option<Instant>,
@@ -69,7 +71,7 @@ enum Next {
 /// Why nothing was committed.
 enum Refused {
     /// Nothing changed; the session goes on.
-    Busy(RpcError),
+    No(RpcError),
     /// The log and the session may differ: the actor ends, and the next request reads the log again.
     Broken(RpcError),
 }
@@ -103,7 +105,7 @@ impl Actor {
             self.commit(Input::Restarted, Patience::Effect)
                 .await
                 .map_err(|refused| match refused {
-                    Refused::Busy(error) | Refused::Broken(error) => error,
+                    Refused::No(error) | Refused::Broken(error) => error,
                 })?;
             self.reconcile();
         }
@@ -138,18 +140,26 @@ impl Actor {
         if self.parked == Parked::Yes {
             return Some(Instant::now() + self.deps.tuning.passivate_after);
         }
-        let due = deadline(&self.state).map(|(at, due)| {
-            let at = self.clock.instant(at);
-            if due == Due::Retry {
-                at.max(self.grace_until)
-            } else {
-                at
-            }
-        });
-        // Who lists the session sees the mode end.
-        let quiet = self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none();
-        let idle = quiet.then(|| Instant::now() + self.deps.tuning.passivate_after);
+        let due = self.due_at().map(|at| at.min(Instant::now() + LOOK_AGAIN));
+        let idle = self.idle().then(|| Instant::now() + self.deps.tuning.passivate_after);
         due.into_iter().chain(self.unattended_at()).chain(idle).min()
+    }
+
+    /// When the state's earliest deadline is over.
+    fn due_at(&self) -> Option<Instant> {
+        let (at, due) = deadline(&self.state)?;
+        let at = self.clock.instant(at);
+        Some(if due == Due::Retry {
+            at.max(self.grace_until)
+        } else {
+            at
+        })
+    }
+
+    /// Whether nothing goes on that would need the session in memory.
+    fn idle(&self) -> bool {
+        // Who lists the session sees a timed mode end.
+        self.state.turn.is_none() && self.state.jobs.is_empty() && self.state.settings.mode_until.is_none()
     }
 
     /// When the unattended policy decides.
@@ -171,26 +181,25 @@ impl Actor {
     }
 
     async fn on_time(&mut self) -> Next {
-        let due = deadline(&self.state).is_some_and(|(at, _)| at <= self.clock.now());
-        if self.parked == Parked::Yes || (self.state.turn.is_none() && !due) {
-            let works = !self.state.jobs.is_empty() && self.parked == Parked::No;
-            return if works || self.publisher.watched() || !self.mailbox.is_empty() {
-                Next::Go
-            } else {
-                Next::End
-            };
+        if self.parked == Parked::Yes || self.idle() {
+            let needed = self.publisher.watched() || !self.mailbox.is_empty();
+            return if needed { Next::Go } else { Next::End };
         }
-        let input = match self.unattended_at() {
-            Some(at) if at <= Instant::now() => Input::Unattended,
-            _ => Input::Deadline,
-        };
-        self.settle(input, Patience::Effect).await
+        // Read after the deadline is: one that has passed is "now" at the moment it is asked for.
+        let over = |at: Option<Instant>| at.is_some_and(|at| at <= Instant::now());
+        if over(self.unattended_at()) {
+            self.settle(Input::Unattended, Patience::Effect).await
+        } else if over(self.due_at()) {
+            self.settle(Input::Deadline, Patience::Effect).await
+        } else {
+            Next::Go
+        }
     }
 
     /// Commits an input nobody waits for.
     async fn settle(&mut self, input: Input, patience: Patience) -> Next {
         match self.commit(input, patience).await {
-            Ok(_) | Err(Refused::Busy(_)) => Next::Go,
+            Ok(_) | Err(Refused::No(_)) => Next::Go,
             Err(Refused::Broken(_)) => Next::End,
         }
     }
@@ -230,24 +239,25 @@ impl Actor {
         }
         let append = append(self.key, &self.state, &after, &drafts, at).map_err(|error| {
             tracing::error!(%error, "an event cannot be written as JSON");
-            Refused::Busy(fault("an event cannot be written"))
+            Refused::No(fault("an event cannot be written"))
         })?;
         let log = &self.deps.log;
         let appended = match patience {
-            Patience::Command => log.append(append.clone()).await,
-            Patience::Effect => log.append_when_free(append.clone()).await,
+            Patience::Command => log.append(append).await,
+            Patience::Effect => log.append_when_free(append).await,
         };
         if let (Err(_), Some(feed)) = (&appended, &cut) {
             feed.thaw();
         }
         let appended = appended.map_err(|error| match error {
-            LogError::Busy => Refused::Busy(super::handle::busy()),
-            LogError::NameTaken => Refused::Busy(name_taken()),
+            LogError::Busy => Refused::No(super::handle::busy()),
+            LogError::NameTaken => Refused::No(name_taken()),
             other => {
                 tracing::error!(session = %self.session, error = %other, "an append failed; the session is read anew");
                 Refused::Broken(storage(&other))
             }
         })?;
+        let first = self.state.seq.next();
         self.state = after;
         for draft in &drafts {
             self.details.note(at, &draft.event);
@@ -257,7 +267,7 @@ impl Actor {
         if self.state.turn.is_none() {
             self.history = None;
         }
-        let events = envelopes(append, appended);
+        let events = envelopes(first, appended);
         extend_ring(&mut self.ring, events.iter().cloned());
         self.publish();
         Ok(events)
@@ -268,12 +278,13 @@ impl Actor {
         let context = Context {
             at,
             new_id: &|| uuid::Uuid::now_v7().to_string(),
-            jitter: jitter(),
+            jitter: fastrand::f64(),
             retries: self.deps.tuning.retries,
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
             project_notice: self.project.notice(),
+            draining: self.deps.drain.state(),
             announce: self.deps.models.announce(self.state.settings.model.as_deref()),
         };
         decide(&self.state, &context, input)
@@ -347,14 +358,6 @@ pub(crate) fn note_end(jobs: &Jobs, event: &Event) {
     }
 }
 
-/// Between 0 and 1.
-fn jitter() -> f64 {
-    let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-    #[expect(clippy::cast_precision_loss, reason = "jitter needs no precision")]
-    let jitter = (random >> 11) as f64 / (1_u64 << 53) as f64;
-    jitter
-}
-
 async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
@@ -366,7 +369,8 @@ pub(super) fn fault(what: &str) -> RpcError {
     RpcError::new(ErrorKind::Internal, what)
 }
 
-fn name_taken() -> RpcError {
+/// A name belongs to one session.
+pub(crate) fn name_taken() -> RpcError {
     RpcError::new(ErrorKind::NameTaken, "another session has this name")
         .hint("choose another name, or rename that session")
 }
@@ -400,6 +404,6 @@ pub(crate) fn parked(state: &State, age: Duration, deps: &Deps) -> Parked {
         .turn
         .as_ref()
         .is_some_and(|turn| !matches!(turn.stage, Stage::Stopping { .. }));
-    let old = age > deps.tuning.park_after || deps.tuning.resume == super::deps::Resume::Off;
-    if open && old { Parked::Yes } else { Parked::No }
+    let waits = deps.tuning.parks(age) || deps.drain.state() == Draining::Yes;
+    if open && waits { Parked::Yes } else { Parked::No }
 }

@@ -7,11 +7,12 @@ use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
 use crate::session::effect::tool::{Arguments, ToolCall};
 use crate::session::live::Feed;
+use crate::session::place::{LazyPlace, Personal};
 use crate::session::reconcile::End;
 use crate::session::wanted::{Effect, wanted};
+use crate::target::TargetSpec;
 use crate::target::sandbox::Confinement;
-use crate::target::{Target, TargetSpec, is_personal};
-use crate::tool::{Place, ReadSet, judged_part};
+use crate::tool::judged_part;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,9 +51,11 @@ impl Actor {
         let call = ModelCall {
             key: key.clone(),
             profile: self.state.settings.model.clone(),
+            mode: self.state.mode(),
             models: Arc::clone(&self.deps.models),
             log: self.deps.log.clone(),
             session: self.key,
+            session_id: self.session.clone(),
             history: self.history.take().unwrap_or_default(),
             tools: Arc::clone(&self.deps.tools),
             turn_started_at: turn.started_at,
@@ -98,9 +101,8 @@ impl Actor {
             .iter()
             .find(|tool| tool.spec().name == requested.tool)
             .cloned();
-        let place = self
-            .place()
-            .and_then(|place| if approved { Ok(place) } else { impersonal(place) });
+        let place = self.place();
+        let personal = if approved { Personal::Yes } else { Personal::No };
         // Nobody looked at a call that the built-in list let through.
         let confinement = if requested.verdict.read_only && !approved {
             Confinement::ReadOnly
@@ -116,7 +118,7 @@ impl Actor {
                 requested,
                 arguments,
                 tool,
-                place,
+                place: place.for_call(personal).await,
                 guard,
                 confinement,
                 stop,
@@ -144,40 +146,19 @@ impl Actor {
             .start(effect, feed, |_| async move { End::Job(Box::new(run.run().await)) });
     }
 
-    /// Where calls happen, opened when it is first needed.
-    pub(super) fn place(&mut self) -> Result<Place, String> {
-        if let Some(place) = &self.place {
-            return Ok(place.clone());
+    /// Where calls happen; one that could not be opened is tried again.
+    pub(super) fn place(&mut self) -> LazyPlace {
+        if let Some(place) = self.place.as_ref().filter(|place| !place.failed()) {
+            return place.clone();
         }
-        let target = Target::open(TargetSpec {
+        let spec = TargetSpec {
             roots: vec![PathBuf::from(&self.state.root)],
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),
             sandbox: self.deps.sandbox.clone(),
-        });
-        let target = target.map_err(|error| format!("root_gone: {error}"))?;
-        let read = ReadSet::default();
-        for (path, hash) in &self.state.read_files {
-            read.insert(path, hash);
-        }
-        let place = Place {
-            target,
-            read,
-            jobs: self.jobs.clone(),
         };
-        self.place = Some(place.clone());
-        Ok(place)
+        let place = LazyPlace::new(spec, &self.state.read_files, self.jobs.clone());
+        self.place.insert(place).clone()
     }
-}
-
-/// The place without what lets a command act as the person at the screen.
-fn impersonal(place: Place) -> Result<Place, String> {
-    let mut environment = place.target.environment().clone();
-    environment.retain(|name, _| !is_personal(name));
-    let target = place
-        .target
-        .with_environment(environment)
-        .map_err(|error| error.to_string())?;
-    Ok(Place { target, ..place })
 }

@@ -2,14 +2,15 @@
 
 use super::Plan;
 use super::asking::{Question, choices};
+use super::room::cut_off;
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
 use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, Reason, StepCompleted, StepFailed, ToolOutcome,
-    ToolRequested, TurnOutcome, TurnResumed, Verdict,
+    Action, ApprovalRequested, Decision, ItemCompleted, ItemStatus, ItemType, Reason, StepCompleted, StepFailed,
+    ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
-use protocol::{ApprovalId, By, CallId, ItemId};
+use protocol::{ApprovalId, By, CallId, ItemId, Stop};
 
 /// The first pause before a model call is tried again, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 1_000;
@@ -45,7 +46,7 @@ impl Plan<'_> {
         if !self.expects(&replied.key) {
             return;
         }
-        if replied.pieces.is_empty() && replied.stop != protocol::Stop::PauseTurn {
+        if replied.stop != Stop::PauseTurn && replied.pieces.iter().all(says_nothing) {
             return self.empty_reply(replied);
         }
         let Replied {
@@ -93,20 +94,31 @@ impl Plan<'_> {
         for request in asked {
             self.emit(request);
         }
+        self.note_cut(stop);
         self.note_room(&room, usage);
         self.advance();
     }
 
     fn empty_reply(&mut self, replied: Replied) {
         let first = self.state.turn.as_ref().is_some_and(|turn| turn.failures == 0);
+        let cut = cut_off(replied.stop);
+        let hint = match cut {
+            Some(cut) => format!("{cut}, before the answer began"),
+            None => "say it in other words, or try another model".to_owned(),
+        };
         self.failed(Failed {
             key: replied.key,
             error: Reason {
                 kind: "empty_reply".to_owned(),
                 message: format!("the model {} answered with nothing", replied.model.model),
-                hint: Some("say it in other words, or try another model".to_owned()),
+                hint: Some(hint),
             },
-            retry: if first { Retry::After(None) } else { Retry::Never },
+            // What ran into a limit runs into it again.
+            retry: if first && cut.is_none() {
+                Retry::After(None)
+            } else {
+                Retry::Never
+            },
             usage: replied.usage,
         });
     }
@@ -371,5 +383,16 @@ impl Plan<'_> {
             let (step, attempt) = (turn.step, turn.attempt);
             self.start_step(step, attempt + 1);
         }
+    }
+}
+
+/// Whether a piece is nothing a person or the turn can use: thoughts and blanks lead nowhere by themselves.
+fn says_nothing(piece: &Piece) -> bool {
+    match piece {
+        Piece::Call { .. } => false,
+        Piece::Item { item, .. } => match item.item_type {
+            ItemType::Text | ItemType::Refusal => item.text.trim().is_empty(),
+            ItemType::Reasoning | ItemType::Opaque => true,
+        },
     }
 }

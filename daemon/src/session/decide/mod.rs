@@ -10,8 +10,9 @@ mod jobs;
 pub(super) mod room;
 mod stopping;
 
-use super::input::{Context, Input, Send};
-use super::state::{Stage, State, Waiting, input_outcome};
+use super::drain::Draining;
+use super::input::{Change, Context, Input, Send};
+use super::state::{Stage, State, Waiting};
 use super::wanted::{Due, deadline};
 use protocol::event::{
     Delivery, Disposition, Event, InputAccepted, InputDelivered, InputOutcome, InputSettled, NoticeAdded, NoticeLevel,
@@ -70,10 +71,8 @@ impl Plan<'_> {
             Input::Send(send) => self.accept(send),
             Input::Cancel { input_id, by } => self.cancel_input(input_id, by),
             Input::ResumeQueue { by } => {
-                if self.state.held {
-                    self.emit(QueueResumed { by });
-                    self.start_next();
-                }
+                self.resume_queue(by);
+                self.start_next();
             }
             Input::Interrupt { turn, by } => {
                 if self.runs(turn.as_ref()) {
@@ -81,7 +80,7 @@ impl Plan<'_> {
                 }
             }
             Input::Answer(answer) => self.answer(*answer),
-            Input::Change(changed) => self.change(*changed),
+            Input::Change(change) => self.change(*change),
             Input::Refresh { environment, by } => self.refresh(environment, by),
             Input::ModelReplied(replied) => self.replied(*replied),
             Input::ModelFailed(failed) => self.failed(*failed),
@@ -122,6 +121,7 @@ impl Plan<'_> {
         let steers = matches!(send.delivery, Delivery::Auto | Delivery::Steer);
         let urgent = send.delivery == Delivery::Interrupt && stage.is_some();
         let disposition = match stage {
+            // Behind what has waited since the interrupt.
             None if send.delivery == Delivery::Queue && self.state.held => Disposition::Queued,
             None => Disposition::Started,
             Some(Stage::Calling { .. } | Stage::Acting) if steers => Disposition::Steered,
@@ -131,6 +131,7 @@ impl Plan<'_> {
             self.emit(titled(&send.content, &send.by));
         }
         let by = send.by.clone();
+        let mode_until = send.mode_until(self.context.at);
         self.emit(InputAccepted {
             input_id: send.input_id,
             content: send.content,
@@ -139,15 +140,22 @@ impl Plan<'_> {
             urgent,
             unattended: send.unattended,
             mode: send.mode,
-            mode_until: send.mode.and(send.mode_for_ms).map(|ms| self.context.at.plus_ms(ms)),
+            mode_until,
             timeout_ms: send.timeout_ms,
             interactive: send.interactive,
             by: send.by,
         });
         if urgent && !matches!(stage, Some(Stage::Stopping { .. })) {
-            self.interrupt(TurnOutcome::Interrupted, by);
-        } else {
-            self.start_next();
+            return self.interrupt(TurnOutcome::Interrupted, by);
+        }
+        self.resume_queue(by);
+        self.start_next();
+    }
+
+    /// An interrupt holds what waits until somebody goes on with the session.
+    fn resume_queue(&mut self, by: By) {
+        if self.state.held && self.state.turn.is_none() {
+            self.emit(QueueResumed { by });
         }
     }
 
@@ -164,9 +172,13 @@ impl Plan<'_> {
         self.advance();
     }
 
-    fn change(&mut self, changed: SessionChanged) {
-        let mode = changed.mode;
-        self.emit(changed);
+    fn change(&mut self, change: Change) {
+        let mode = change.changed.mode;
+        let mode_until = mode.and(change.mode_for_ms).map(|ms| self.context.at.plus_ms(ms));
+        self.emit(SessionChanged {
+            mode_until,
+            ..change.changed
+        });
         if let Some(mode) = mode {
             self.answer_by_mode(mode);
         }
@@ -233,17 +245,17 @@ impl Plan<'_> {
         let Some(turn) = &self.state.turn else { return };
         let id = turn.id.clone();
         for input_id in turn.inputs.clone() {
-            let outcome = input_outcome(outcome);
             self.emit(InputSettled {
                 input_id,
-                outcome,
+                outcome: outcome.into(),
                 turn: Some(id.clone()),
                 by: by.cloned(),
             });
         }
         let Some(turn) = self.state.turn.clone() else { return };
         let urgent = self.state.queue.iter().find(|waiting| waiting.urgent);
-        let goes_on = outcome != TurnOutcome::Interrupted || urgent.is_some();
+        let released = outcome != TurnOutcome::Interrupted || urgent.is_some();
+        let goes_on = released && self.context.draining == Draining::No;
         let next = urgent.or(self.state.steers.first()).or(self.state.queue.first());
         let next = next.filter(|_| goes_on).map(|waiting| waiting.input_id.clone());
         self.emit(TurnCompleted {
@@ -260,9 +272,10 @@ impl Plan<'_> {
         self.start_next();
     }
 
-    /// Starts a turn with the first input that waits, if none runs and the queue is not held.
+    /// Starts a turn with the first input that waits, if none runs, the queue is not held and the daemon goes on. What a daemon that is
+    /// about to stop does not start, the next one does when it reads the log.
     fn start_next(&mut self) {
-        if self.state.turn.is_some() || self.state.held {
+        if self.state.turn.is_some() || self.state.held || self.context.draining == Draining::Yes {
             return;
         }
         let Some(Waiting { input_id, terms, .. }) = self.state.queue.first().cloned() else {
@@ -340,7 +353,7 @@ impl Plan<'_> {
 }
 
 /// A change of nothing, to carry a private part or to be filled.
-fn unchanged(by: By) -> SessionChanged {
+pub(super) fn unchanged(by: By) -> SessionChanged {
     SessionChanged {
         name: None,
         title: None,

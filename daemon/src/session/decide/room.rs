@@ -1,9 +1,9 @@
-//! After a model call: how much of the model's context is used, and what a person is told about it, once.
+//! After a model call: whether the reply is whole, how much of the model's context is used, and what a person is told about it, once.
 
 use super::Plan;
 use crate::session::input::Room;
-use protocol::Usage;
 use protocol::event::{NoticeAdded, NoticeLevel};
+use protocol::{Stop, Usage};
 
 /// Percent of the budget at which a person is told.
 const NOTICE_PERCENT: u64 = 80;
@@ -11,10 +11,32 @@ const NOTICE_PERCENT: u64 = 80;
 /// Code of the notice that the context nears its budget.
 pub(in crate::session) const CONTEXT_BUDGET: &str = "context_budget";
 
+/// Code of the notice that a reply is not whole.
+const REPLY_CUT: &str = "reply_cut";
+
 /// Code of the notice that a model's window is not known.
 pub(in crate::session) const CONTEXT_WINDOW: &str = "context_window";
 
+/// Why a reply is not whole and what helps; `None` if it is.
+pub(super) fn cut_off(stop: Stop) -> Option<&'static str> {
+    match stop {
+        Stop::MaxTokens => {
+            Some("the reply was cut at its limit of tokens: raise max_output_tokens of this model or lower its effort")
+        }
+        Stop::ContextWindow => Some("the reply was cut where the model's context is full: start a new session"),
+        Stop::ContentFilter => Some("the reply was cut by the provider's content filter"),
+        Stop::EndTurn | Stop::ToolUse | Stop::StopSequence | Stop::Refusal | Stop::PauseTurn | Stop::Other => None,
+    }
+}
+
 impl Plan<'_> {
+    /// Says that what the model said is not all of it.
+    pub(super) fn note_cut(&mut self, stop: Stop) {
+        if let Some(text) = cut_off(stop) {
+            self.notice(REPLY_CUT, NoticeLevel::Warning, text.to_owned());
+        }
+    }
+
     /// Says what is to be said about the context as it is after a reply.
     pub(super) fn note_room(&mut self, room: &Room, usage: Option<Usage>) {
         if let Some(doubt) = &room.doubt

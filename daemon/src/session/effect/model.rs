@@ -11,12 +11,13 @@ use crate::log::{EventLog, SessionKey};
 use crate::provider::{ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
 use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room};
 use crate::session::live::Feed;
+use crate::session::place::LazyPlace;
 use crate::session::wanted::ModelKey;
-use crate::tool::{Place, Tool};
+use crate::tool::Tool;
 use async_trait::async_trait;
 use protocol::event::{ItemStatus, ItemType, ModelRef, Reason};
 use protocol::frame::{OpenType, Stream};
-use protocol::{Event, ItemId, Time, Usage};
+use protocol::{Event, ItemId, Mode, SessionId, Time, Usage};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(crate) trait Models: Send + Sync {
     /// What is to be said before content goes to a model that nobody named; `None` when a person named it.
     fn announce(&self, profile: Option<&str>) -> Option<String>;
 
-    /// The model of `profile`, or the one chosen when none is named.
-    async fn choose(&self, profile: Option<&str>) -> Result<Chosen, ModelError>;
+    /// The model of `profile`, or the one chosen when none is named, for a turn in `mode`.
+    async fn choose(&self, profile: Option<&str>, mode: Mode) -> Result<Chosen, ModelError>;
 }
 
 /// A model to call.
@@ -47,12 +48,15 @@ pub(crate) struct Chosen {
 pub(crate) struct ModelCall {
     pub(crate) key: ModelKey,
     pub(crate) profile: Option<String>,
+    /// The mode in force when the call was wanted.
+    pub(crate) mode: Mode,
     pub(crate) models: Arc<dyn Models>,
     pub(crate) log: EventLog,
     pub(crate) session: SessionKey,
+    pub(crate) session_id: SessionId,
     pub(crate) history: History,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
-    pub(crate) place: Result<Place, String>,
+    pub(crate) place: LazyPlace,
     pub(crate) cwd: String,
     pub(crate) root: String,
     pub(crate) turn_started_at: Time,
@@ -81,11 +85,12 @@ impl ModelCall {
     }
 
     async fn reply(&mut self) -> Result<Replied, ModelError> {
-        let chosen = self.models.choose(self.profile.as_deref()).await?;
+        let chosen = self.models.choose(self.profile.as_deref(), self.mode).await?;
         self.read_history().await?;
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
         let surroundings = Surroundings {
+            session: self.session_id.as_str(),
             cwd: &self.cwd,
             root: &self.root,
             at: self.turn_started_at,
@@ -222,9 +227,9 @@ impl ModelCall {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.spec().name).collect();
             return Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")));
         };
-        let place = self.place.as_ref().map_err(Clone::clone)?;
+        let place = self.place.get().await?;
         let inspected = tool
-            .inspect(arguments, place)
+            .inspect(arguments, &place)
             .await
             .map_err(|error| self.redactor.clean(&error.to_string()).into_owned())?;
         Ok(Inspected::recorded(inspected, &self.redactor))

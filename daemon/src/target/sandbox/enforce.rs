@@ -3,35 +3,49 @@
 
 use std::io;
 
-use super::{Form, Plan, Profile, mounts, ruleset, syscalls};
+use rustix::process::{Resource, Rlimit};
+
+use super::{Form, Plan, Profile, Tell, mounts, pids, ruleset, syscalls};
 use crate::target::confine;
 
 /// Processes and threads below one command. The limit counts only what runs in its own user namespace.
 const PROCESSES_LIMIT: u64 = 8192;
 
-/// Makes the sandbox. `settle` returns to the working directory, whose mount may have changed.
+/// Bytes of one file. Beyond what any build makes; what writes on and on ends before the disk does.
+const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024 * 1024;
+
+/// Makes the sandbox. `settle` returns to the working directory, whose mount may have changed. With `tell`, which a profile
+/// with processes of its own needs, it is another process that comes back.
 ///
 /// # Errors
 /// With the step that failed; the command must not run then.
 pub(in crate::target) fn enforce(
     plan: &Plan,
     profile: &Profile,
+    tell: Option<&Tell>,
     settle: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     if profile.form == Form::Namespaces {
-        mounts::unshare(profile.network).map_err(step("namespaces"))?;
+        mounts::unshare(profile).map_err(step("namespaces"))?;
+        tell.map_or(Ok(()), pids::enter).map_err(step("processes"))?;
         mounts::arrange(plan, profile).map_err(step("mounts"))?;
-        let limit = rustix::process::Rlimit {
-            current: Some(PROCESSES_LIMIT),
-            maximum: Some(PROCESSES_LIMIT),
-        };
-        // A lower limit that was inherited is as good.
-        let _ = rustix::process::setrlimit(rustix::process::Resource::Nproc, limit);
+        limit(Resource::Nproc, PROCESSES_LIMIT);
     }
+    limit(Resource::Fsize, FILE_LIMIT_BYTES);
     settle()?;
     confine::drop_all_capabilities().map_err(step("capabilities"))?;
     ruleset::restrict(plan, profile).map_err(step("Landlock"))?;
-    syscalls::filter(profile).map_err(step("seccomp"))
+    syscalls::filter(profile).map_err(step("seccomp"))?;
+    tell.map_or(Ok(()), pids::stay).map_err(step("processes"))
+}
+
+/// Sets both limits. A lower one that was inherited is as good.
+fn limit(resource: Resource, limit: u64) {
+    let limit = Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
+    let _ = rustix::process::setrlimit(resource, limit);
 }
 
 fn step(name: &'static str) -> impl FnOnce(io::Error) -> io::Error {

@@ -41,6 +41,44 @@ const HOME_SECRETS: &[&str] = &[
     ".bash_history",
     ".zsh_history",
     ".python_history",
+    ".config/hub",
+    ".config/doctl",
+    ".config/rclone",
+    ".config/solana",
+    ".config/configstore",
+    ".config/github-copilot",
+    ".config/1Password",
+    ".config/Bitwarden CLI",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".config/Slack",
+    ".config/Signal",
+    ".s3cfg",
+    ".boto",
+    ".oci",
+    ".fly",
+    ".databrickscfg",
+    ".snowflake",
+    ".minikube",
+    ".colima",
+    ".lima",
+    ".orbstack",
+    ".rd",
+    ".thunderbird",
+    ".bitcoin",
+    ".ethereum",
+    ".electrum",
+    ".cache/huggingface/token",
+    ".huggingface",
+    ".codex/auth.json",
+    ".claude/.credentials.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/opencode/auth.json",
+    ".local/share/atuin",
+    ".local/share/fish/fish_history",
+    ".psql_history",
+    ".mysql_history",
+    ".node_repl_history",
 ];
 
 /// Sockets through which other programs act for the person, and kernel memory.
@@ -52,12 +90,34 @@ const SOCKETS: &[&str] = &[
     "/run/dbus",
     "/run/systemd/private",
     "/run/snapd.socket",
+    "/run/libvirt",
+    "/run/lxd.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd",
+    "/run/incus",
+    "/var/lib/incus/unix.socket",
+    "/run/crio",
+    "/run/k3s",
+    "/run/buildkit",
+    "/run/pcscd",
+    "/run/tailscale",
+    "/run/screen",
+    "/run/tmux",
     "/tmp/.X11-unix",
     "/tmp/.ICE-unix",
 ];
 
 /// Beginnings of names in `/tmp` that hold sockets of agents and terminals.
 const TEMPORARY_SOCKETS: &[&str] = &["ssh-", "tmux-", "gpg-", "dbus-", "screen", "kitty", "wezterm"];
+
+/// Beginnings of names in `/dev`, beside disks: consoles, on which the person types and reads; what types and points for
+/// them, hears and sees them; the kernel's memory and messages; disks by another way. Not `/dev/tty`, which is a command's
+/// own terminal, and it has none.
+const DEVICES: &[&str] = &[
+    "console", "hidraw", "hvc", "input", "kmsg", "mem", "media", "nvme", "port", "sg", "snd", "tty0", "tty1", "tty2",
+    "tty3", "tty4", "tty5", "tty6", "tty7", "tty8", "tty9", "ttyS", "ttyUSB", "ttyACM", "uhid", "uinput", "vcs",
+    "video",
+];
 
 /// Files of root that hold passwords.
 const SYSTEM_SECRETS: &[&str] = &[
@@ -71,7 +131,7 @@ const SYSTEM_SECRETS: &[&str] = &[
 /// Everything to be hidden that exists, without links. What holds a root is left out, or the command had no work tree.
 pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
     let home = profile
-        .home
+        .homes
         .iter()
         .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
     let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);
@@ -80,7 +140,7 @@ pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
     let candidates = profile.hidden.iter().cloned().chain(home).chain(system).chain(user);
     let mut found: Vec<PathBuf> = candidates
         .chain(temporary_sockets())
-        .chain(disks())
+        .chain(devices())
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| *path != profile.state_dir && !profile.roots.iter().any(|root| root.starts_with(path)))
         .collect();
@@ -103,14 +163,22 @@ fn temporary_sockets() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Disks, which root and some groups may read and write whole, past every protection of files.
-fn disks() -> Vec<PathBuf> {
-    let is_disk = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_block_device());
-    let may_read = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::READ_OK).is_ok();
+/// Devices that root and some groups may open, past every protection of files.
+fn devices() -> Vec<PathBuf> {
+    let is_dangerous = |entry: &std::fs::DirEntry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        entry.file_type().is_ok_and(|kind| kind.is_block_device())
+            || DEVICES.iter().any(|begin| name.starts_with(begin))
+    };
+    let may_open = |path: &PathBuf| {
+        let may = |access| rustix::fs::access(path, access).is_ok();
+        may(rustix::fs::Access::READ_OK) || may(rustix::fs::Access::WRITE_OK)
+    };
     entries(Path::new("/dev"))
-        .filter(is_disk)
+        .filter(is_dangerous)
         .map(|entry| entry.path())
-        .filter(may_read)
+        .filter(may_open)
         .collect()
 }
 

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Target;
 
+mod caches;
 mod ghosts;
 mod hidden;
 mod mounts;
+mod pids;
 mod plan;
 mod refusal;
 mod ruleset;
@@ -24,12 +26,14 @@ mod syscalls;
 #[cfg(target_os = "linux")]
 mod enforce;
 
+pub use caches::Caches;
 #[cfg(target_os = "linux")]
 pub(super) use enforce::enforce;
 pub(super) use ghosts::Ghosts;
+pub(super) use pids::{Hear, Tell};
 pub(super) use plan::Plan;
 pub use refusal::Refusal;
-pub use support::{Check, Form, Standing, Support, probe};
+pub use support::{Check, Form, Pids, Standing, Support, probe};
 pub(super) use support::{PROBE, answer_probe};
 
 /// What a session's commands may do by themselves.
@@ -74,6 +78,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Whether they reach the network.
     pub network: Network,
+    /// Whose build caches they write.
+    pub caches: Caches,
     /// What can be enforced here. The default is nothing, so that a target nobody thought about claims nothing.
     pub support: Support,
     /// Files and directories no sandboxed command may see: the daemon's state, configuration and socket.
@@ -95,12 +101,17 @@ pub enum Confinement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     pub(super) form: Form,
+    pub(super) pids: Pids,
     pub(super) mode: Mode,
     pub(super) network: Network,
+    pub(super) caches: Caches,
     /// The daemon's state directory, covered and used to hold the blanks that cover the rest.
     pub(super) state_dir: PathBuf,
     pub(super) roots: Vec<PathBuf>,
+    /// Where the commands' caches are.
     pub(super) home: Option<PathBuf>,
+    /// Where keys may lie: that one, and the daemon's own, whatever a client says its home is. Without links.
+    pub(super) homes: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// Whether files with names of secrets are hidden inside the roots too.
     pub(super) secrets: Secrets,
@@ -134,17 +145,35 @@ impl Settings {
         if mode == Mode::Off {
             return None;
         }
+        let form = self.support.form?;
+        // Without a namespace there is none for processes either.
+        let pids = if form == Form::Namespaces {
+            self.support.pids
+        } else {
+            Pids::Shared
+        };
         Some(Profile {
-            form: self.support.form?,
+            form,
+            pids,
             mode,
             network,
+            caches: self.caches,
             state_dir,
             roots: target.roots().iter().map(|root| root.path.clone()).collect(),
             home: target.home().map(Into::into),
+            homes: homes(target),
             hidden: self.hidden.clone(),
             secrets,
         })
     }
+}
+
+fn homes(target: &Target) -> Vec<PathBuf> {
+    let own = protocol::place::home().ok();
+    let all = target.home().map(Into::into).into_iter().chain(own);
+    let mut homes: Vec<PathBuf> = all.filter_map(|home: PathBuf| home.canonicalize().ok()).collect();
+    homes.dedup();
+    homes
 }
 
 /// Variables a sandboxed command needs: where to put temporary files, and caches that the sandbox does not have otherwise.
@@ -152,15 +181,16 @@ pub(super) fn variables(profile: &Profile) -> Vec<(String, String)> {
     if profile.mode == Mode::ReadOnly {
         return vec![("TMPDIR".to_owned(), plan::SCRATCH.to_owned())];
     }
-    let Some(home) = &profile.home else { return Vec::new() };
-    let moved = [
-        ("npm_config_cache", ".npm", ".cache/npm"),
-        ("CARGO_HOME", ".cargo", ".cache/cargo"),
-    ];
-    let missing = moved.iter().filter(|(_, usual, _)| !home.join(usual).exists());
-    missing
-        .map(|(name, _, place)| ((*name).to_owned(), home.join(place).display().to_string()))
-        .collect()
+    caches::variables(profile)
+}
+
+/// The way on which the first process of a command's namespace speaks; none where the command has no such namespace.
+pub(super) fn channel(profile: Option<&Profile>) -> std::io::Result<(Option<Hear>, Option<Tell>)> {
+    if profile.is_none_or(|profile| profile.pids == Pids::Shared) {
+        return Ok((None, None));
+    }
+    let (hear, tell) = pids::channel()?;
+    Ok((Some(hear), Some(tell)))
 }
 
 impl Profile {

@@ -8,17 +8,24 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::{Network, Plan, Profile};
+use super::plan::{SCRATCH, TERMINALS};
+use super::{Mode as SandboxMode, Network, Pids, Plan, Profile};
 
 /// Size of the file system that holds the blanks; they are empty.
 const BLANKS_OPTIONS: &std::ffi::CStr = c"size=64k,nr_inodes=16,mode=0700";
 
 /// Size of the temporary directory of a read-only command: here-documents and the like.
-const SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+const SMALL_SCRATCH_OPTIONS: &std::ffi::CStr = c"size=64m,mode=1777";
+
+/// The kernel's usual size, half of the memory.
+const SCRATCH_OPTIONS: &std::ffi::CStr = c"mode=1777";
+
+/// Terminals that nobody outside has.
+const TERMINALS_OPTIONS: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0600";
 
 /// From `linux/mount.h`.
 const OPEN_TREE_CLONE: libc::c_int = 1;
@@ -35,11 +42,14 @@ struct MountAttr {
 }
 
 /// Enters namespaces of its own. The caller keeps its ids and has every capability inside, and none outside.
-pub(super) fn unshare(network: Network) -> io::Result<()> {
+pub(super) fn unshare(profile: &Profile) -> io::Result<()> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
-    if network == Network::Off {
+    if profile.network == Network::Off {
         flags |= libc::CLONE_NEWNET;
+    }
+    if profile.pids == Pids::Own {
+        flags |= libc::CLONE_NEWPID;
     }
     // SAFETY: the process has one thread; nothing else relies on its namespaces.
     check(unsafe { libc::unshare(flags) })?;
@@ -59,22 +69,24 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
     }
     let root = open(Path::new("/"))?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     make_read_only(&root)?;
+    if profile.pids == Pids::Own {
+        // The old one shows everybody's processes, under numbers that mean others inside.
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+        mount(Some(c"proc"), Path::new("/proc"), Some(c"proc"), flags, None)?;
+    }
     for (tree, path) in writable {
         // The place is looked up again: an earlier tree may lie over it.
         if let Some(place) = open(path)? {
             attach(&tree, &place)?;
         }
     }
-    if plan.scratch {
-        let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        mount(
-            Some(c"tmpfs"),
-            Path::new(super::plan::SCRATCH),
-            Some(c"tmpfs"),
-            flags,
-            Some(SCRATCH_OPTIONS),
-        )?;
-    }
+    let options = match profile.mode {
+        SandboxMode::ReadOnly => SMALL_SCRATCH_OPTIONS,
+        SandboxMode::WorkspaceWrite | SandboxMode::Off => SCRATCH_OPTIONS,
+    };
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    mount(Some(c"tmpfs"), Path::new(SCRATCH), Some(c"tmpfs"), flags, Some(options))?;
+    let terminals = own_terminals();
     for path in &plan.pinned {
         if let Some(place) = open(path)? {
             attach(&clone_tree(&place)?, &place)?;
@@ -87,11 +99,24 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
             attach(&tree, &place)?;
         }
     }
-    cover(plan, profile)
+    let others = terminals.is_err().then(|| PathBuf::from(TERMINALS));
+    cover(plan.hidden.iter().chain(&others), profile)
+}
+
+/// Mounts a place for terminals of the command's own.
+fn own_terminals() -> io::Result<()> {
+    let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+    mount(
+        Some(c"devpts"),
+        Path::new(TERMINALS),
+        Some(c"devpts"),
+        flags,
+        Some(TERMINALS_OPTIONS),
+    )
 }
 
 /// Covers what must not be seen with a file or directory that cannot be opened.
-fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
+fn cover<'a>(hidden: impl Iterator<Item = &'a PathBuf>, profile: &Profile) -> io::Result<()> {
     let state = &profile.state_dir;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     mount(Some(c"tmpfs"), state, Some(c"tmpfs"), flags, Some(BLANKS_OPTIONS))?;
@@ -103,7 +128,7 @@ fn cover(plan: &Plan, profile: &Profile) -> io::Result<()> {
     std::fs::set_permissions(&dir, closed())?;
     let missing = || io::Error::from(io::ErrorKind::NotFound);
     let (file, dir) = (open(&file)?.ok_or_else(missing)?, open(&dir)?.ok_or_else(missing)?);
-    for path in &plan.hidden {
+    for path in hidden {
         let Some(place) = open(path)? else { continue };
         let is_dir = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode).is_dir();
         let tree = clone_tree(if is_dir { &dir } else { &file })?;

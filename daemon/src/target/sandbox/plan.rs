@@ -4,36 +4,22 @@
 use std::path::{Path, PathBuf};
 
 use super::ghosts::Ghosts;
-use super::{Mode, Profile, Secrets, hidden, secrets};
+use super::{Mode, Profile, Secrets, caches, hidden, secrets};
 
-/// Where a read-only command finds a small temporary directory of its own.
+/// Where a command finds a temporary directory of its own in memory, a small one if it is read-only. The shared one holds
+/// what other programs of the person tell each other.
 pub(in crate::target) const SCRATCH: &str = "/dev/shm";
 
 /// Temporary directories that every program expects to be able to write.
-const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH, "/dev/pts"];
+const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH];
+
+/// Where terminals are. Commands have their own there or none: on the person's they could read what is typed, and write what
+/// no display function has looked at.
+pub(super) const TERMINALS: &str = "/dev/pts";
 
 /// Parts of a repository that make a later git run programs.
 const GIT_FIXED_DIRS: &[&str] = &["hooks", "info", "modules"];
 const GIT_FIXED_FILES: &[&str] = &["config", "config.worktree", "commondir"];
-
-/// Build caches below the home directory. What a build writes there another build may run: see `docs/security.md`.
-const CACHES: &[&str] = &[
-    ".cache",
-    ".cargo/registry",
-    ".cargo/git",
-    ".cargo/.package-cache",
-    ".cargo/.package-cache-mutate",
-    ".cargo/.global-cache",
-    ".npm",
-    ".local/share/pnpm",
-    ".yarn",
-    ".bun/install",
-    ".gradle",
-    ".m2/repository",
-    ".ivy2",
-    ".nuget/packages",
-    "go/pkg",
-];
 
 /// Files of the home directory that run at the next login or command: kept as they are where the root is the home itself.
 const HOME_FIXED: &[&str] = &[
@@ -66,8 +52,6 @@ pub(in crate::target) struct Plan {
     pub(super) fixed: Vec<PathBuf>,
     /// Cannot be seen.
     pub(super) hidden: Vec<PathBuf>,
-    /// A temporary directory of the command's own is mounted at [`SCRATCH`].
-    pub(super) scratch: bool,
     /// The tree was too large to look for all secrets in it.
     pub(in crate::target) unseen: bool,
 }
@@ -75,11 +59,9 @@ pub(in crate::target) struct Plan {
 impl Plan {
     /// Looks at the file system. Directories that stand in for missing ones are added to `ghosts`.
     pub(in crate::target) fn new(profile: &Profile, ghosts: &mut Ghosts) -> Self {
-        let mut plan = Self {
-            scratch: profile.mode == Mode::ReadOnly,
-            ..Self::default()
-        };
+        let mut plan = Self::default();
         if profile.mode == Mode::WorkspaceWrite {
+            caches::make(profile);
             plan.allow_writing(profile);
             for root in &profile.roots {
                 plan.protect(root, profile, ghosts);
@@ -101,9 +83,7 @@ impl Plan {
         // The whole machine is no workspace.
         let roots = profile.roots.iter().filter(|root| root.parent().is_some()).cloned();
         let temporary = TEMPORARY.iter().map(PathBuf::from);
-        let home = profile.home.iter();
-        let caches = home.flat_map(|home| CACHES.iter().map(|cache| home.join(cache)));
-        for path in roots.chain(temporary).chain(caches) {
+        for path in roots.chain(temporary).chain(caches::writable(profile)) {
             let Ok(path) = path.canonicalize() else { continue };
             if path.parent().is_some() && !self.writable.contains(&path) {
                 self.writable.push(path);
@@ -118,7 +98,7 @@ impl Plan {
         ghosts.stand_in(&agent);
         self.fix(agent);
         self.protect_repository(root, ghosts);
-        let home = profile.home.iter().filter(|home| home.starts_with(root));
+        let home = profile.homes.iter().filter(|home| home.starts_with(root));
         for path in home.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name))) {
             self.fix(path);
         }
@@ -141,7 +121,7 @@ impl Plan {
         for name in GIT_FIXED_FILES {
             let path = git.join(name);
             if path.symlink_metadata().is_err() {
-                ghosts.forbid(path);
+                ghosts.forbid(&path);
             } else {
                 self.fix(path);
             }

@@ -69,7 +69,7 @@ fn only_wall(
     read: BitFlags<AccessFs>,
 ) -> io::Result<RulesetCreated> {
     let mut hidden = plan.hidden.clone();
-    hidden.push(profile.state_dir.clone());
+    hidden.extend([profile.state_dir.clone(), super::plan::TERMINALS.into()]);
     let mut spread = Spread {
         apart: &hidden,
         found: Vec::new(),

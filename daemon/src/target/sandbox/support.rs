@@ -37,11 +37,24 @@ pub enum Form {
     Landlock,
 }
 
+/// Whose processes a sandboxed command sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pids {
+    /// Everybody's; it may signal none of them but its own.
+    #[default]
+    Shared,
+    /// Those it started, in a PID namespace with its own `/proc`.
+    Own,
+}
+
 /// What this machine can enforce. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
     /// The best sandbox that could be made; none if no sandbox can be.
     pub form: Option<Form>,
+    /// Whose processes commands see in it.
+    pub pids: Pids,
     /// Version of Landlock in the kernel, 0 without.
     pub landlock: u32,
     /// Why there is no better sandbox, as the system said it.
@@ -87,42 +100,43 @@ impl Support {
                 "commands run without a sandbox, and fewer run without asking",
             ),
         };
-        let mut detail = what.to_owned();
-        for reason in &self.missing {
-            detail.push_str("; ");
-            detail.push_str(reason);
-        }
-        let signals = if self.landlock >= LANDLOCK_SIGNALS {
-            (
-                Standing::Good,
-                format!(
-                    "Landlock {}: commands cannot signal processes outside of their sandbox",
-                    self.landlock
-                ),
-            )
-        } else if self.landlock > 0 {
-            (
-                Standing::Reduced,
-                format!("Landlock {}: commands can signal your other processes", self.landlock),
-            )
-        } else {
-            (
-                Standing::Missing,
-                "no Landlock: commands can signal your other processes".to_owned(),
-            )
+        let reasons: String = self.missing.iter().map(|reason| format!("; {reason}")).collect();
+        // In namespaces all that can be missing is the one for processes.
+        let (of_sandbox, of_signals) = match self.form {
+            Some(Form::Namespaces) => ("", reasons.as_str()),
+            _ => (reasons.as_str(), ""),
         };
+        let (signals, how) = self.signals();
         vec![
             Check {
                 name: "sandbox",
                 standing,
-                detail,
+                detail: format!("{what}{of_sandbox}"),
             },
             Check {
                 name: "signals",
-                standing: signals.0,
-                detail: signals.1,
+                standing: signals,
+                detail: format!("{how}{of_signals}"),
             },
         ]
+    }
+
+    /// Which processes commands can reach.
+    fn signals(&self) -> (Standing, String) {
+        let landlock = self.landlock;
+        if self.pids == Pids::Own {
+            let how = "commands see only processes they started, and can signal no other";
+            (Standing::Good, how.to_owned())
+        } else if landlock >= LANDLOCK_SIGNALS {
+            let how = format!("Landlock {landlock}: commands see other processes, and can signal none");
+            (Standing::Good, how)
+        } else if landlock > 0 {
+            let how = format!("Landlock {landlock}: commands can signal your other processes");
+            (Standing::Reduced, how)
+        } else {
+            let how = "no Landlock: commands can signal your other processes";
+            (Standing::Missing, how.to_owned())
+        }
     }
 }
 
@@ -156,10 +170,18 @@ pub(in crate::target) fn answer_probe(mut arguments: impl Iterator<Item = OsStri
 fn found(state_dir: &Path) -> Support {
     let mut support = Support {
         form: None,
+        pids: Pids::Shared,
         landlock: landlock_version(),
         missing: Vec::new(),
     };
-    for form in [Form::Namespaces, Form::Landlock] {
+    // The first process of a namespace becomes a child of this one, to be waited for here.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let forms = [
+        (Form::Namespaces, Pids::Own),
+        (Form::Namespaces, Pids::Shared),
+        (Form::Landlock, Pids::Shared),
+    ];
+    for (form, pids) in forms {
         if form == Form::Landlock && support.landlock < LANDLOCK_ENOUGH {
             support.missing.push(format!(
                 "the kernel's Landlock has version {}, {LANDLOCK_ENOUGH} is needed",
@@ -167,12 +189,19 @@ fn found(state_dir: &Path) -> Support {
             ));
             break;
         }
-        match try_form(form, state_dir.to_owned()) {
+        let tried = try_form(form, pids, state_dir.to_owned());
+        while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok() {}
+        match tried {
             Ok(()) => {
-                support.form = Some(form);
+                (support.form, support.pids) = (Some(form), pids);
                 break;
             }
-            Err(error) => support.missing.push(error.to_string()),
+            Err(error) => {
+                let reason = error.to_string();
+                if !support.missing.contains(&reason) {
+                    support.missing.push(reason);
+                }
+            }
         }
     }
     support
@@ -180,15 +209,19 @@ fn found(state_dir: &Path) -> Support {
 
 /// Starts this program again inside of the strictest sandbox of this form.
 #[cfg(target_os = "linux")]
-fn try_form(form: Form, state_dir: PathBuf) -> std::io::Result<()> {
-    use super::{Ghosts, Mode, Network, Plan, Profile, Secrets, enforce};
+fn try_form(form: Form, pids: Pids, state_dir: PathBuf) -> std::io::Result<()> {
+    use super::{Caches, Ghosts, Mode, Network, Plan, Profile, Secrets, channel, enforce};
+    use crate::target::descendants::Status;
     let profile = Profile {
         form,
+        pids,
         mode: Mode::ReadOnly,
         network: Network::Off,
+        caches: Caches::Shared,
         state_dir,
         roots: Vec::new(),
         home: None,
+        homes: Vec::new(),
         hidden: Vec::new(),
         secrets: Secrets::Shown,
     };
@@ -199,14 +232,20 @@ fn try_form(form: Form, state_dir: PathBuf) -> std::io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = crate::target::told::spawn(command, move || enforce(&plan, &profile, || Ok(())))?;
+    let (hear, tell) = channel(Some(&profile))?;
+    let started = crate::target::told::spawn(command, move || enforce(&plan, &profile, tell.as_ref(), || Ok(())));
+    let mut child = started?;
     let status = child.wait()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(std::io::Error::other(format!(
-            "a program does not run inside: {status}"
-        )))
+    let status = match hear {
+        // Its end is told when all of its namespace is gone.
+        Some(mut hear) => hear.first().map(|_| hear.status())?,
+        None => status.code().map(Status::Exited),
+    };
+    match status {
+        Some(Status::Exited(0)) => Ok(()),
+        status => Err(std::io::Error::other(format!(
+            "a program does not run inside: {status:?}"
+        ))),
     }
 }
 

@@ -1,35 +1,61 @@
-//! The daemon's end: no new turn is taken, those that run get a time, then everything stops.
+//! The daemon's end: no turn and no job is begun, turns that run get a time, then everything stops. What waits in a queue starts in
+//! the daemon's next life.
 
-use crate::session::Registry;
+use super::registry::Registry;
 use protocol::frame::{CallState, Phase, Snapshot};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The daemon's end as everybody sees it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Drain(watch::Sender<Option<Duration>>);
+pub(crate) struct Drain {
+    /// Time that running turns get, once the end has begun.
+    patience: watch::Sender<Option<Duration>>,
+    begun: CancellationToken,
+}
+
+/// Whether the daemon's end has begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Draining {
+    Yes,
+    No,
+}
 
 impl Default for Drain {
     fn default() -> Self {
-        Self(watch::Sender::new(None))
+        Self {
+            patience: watch::Sender::new(None),
+            begun: CancellationToken::new(),
+        }
     }
 }
 
 impl Drain {
     /// No new turn from now on; turns that run get `patience`. The shorter of two patiences counts.
     pub(crate) fn begin(&self, patience: Duration) {
-        self.0
+        self.begun.cancel();
+        self.patience
             .send_modify(|now| *now = Some(now.map_or(patience, |before| before.min(patience))));
     }
 
     /// Whether the end has begun.
-    pub(crate) fn draining(&self) -> bool {
-        self.0.borrow().is_some()
+    pub(crate) fn state(&self) -> Draining {
+        if self.begun.is_cancelled() {
+            Draining::Yes
+        } else {
+            Draining::No
+        }
+    }
+
+    /// Cancelled when the end begins.
+    pub(crate) fn begun(&self) -> CancellationToken {
+        self.begun.clone()
     }
 
     /// Waits for the end to begin, then for the running turns or until their time is over.
     pub(crate) async fn drained(&self, registry: &Registry) {
-        let mut begun = self.0.subscribe();
+        let mut begun = self.patience.subscribe();
         if begun.wait_for(Option::is_some).await.is_err() {
             return;
         }
