@@ -2,7 +2,8 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, auth, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage, watch,
+    Api, approval, auth, blocking, config, daemon, model, queue, rule, session, subscription, tool, trust, turn, usage,
+    watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
