@@ -67,9 +67,19 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
     let commands =
         auth::GuardedCommands::new(guard.clone(), &own).map_err(|error| StartError::Detached(error.to_string()))?;
     let own_place = commands.target().clone();
+    let (http, keyring) = (provider::Http::default(), auth::Keyring::system());
+    let token_http = Arc::new(http.clone());
+    let logins = auth::Logins::new(&book.now(), &claim.state_dir, keyring.clone(), token_http, &redactor);
+    let logins = Arc::new(logins);
+    let sources = auth::Sources {
+        run: Arc::new(commands),
+        keyring,
+        logins: Arc::clone(&logins),
+    };
     let models = Arc::new(models::ConfiguredModels::new(
         Arc::clone(&book),
-        Arc::new(commands),
+        sources,
+        http,
         redactor.clone(),
         &claim.state_dir,
     ));
@@ -103,6 +113,7 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
     let api = Arc::new(Api {
         registry: registry.clone(),
         keys: Arc::clone(&models) as Arc<dyn api::KeyDesk>,
+        logins,
         token: claim.token.clone(),
         socket: claim.socket.clone(),
         state_dir: claim.state_dir.clone(),

@@ -217,10 +217,18 @@ pub fn start_logging(
         })?;
     let (writer, guard) = tracing_appender::non_blocking(files);
     let wanted = std::env::var("AGENTD_LOG").unwrap_or_else(|_| "info".to_owned());
-    // What these crates say below `info` can hold headers, and so keys.
-    let capped = ["hyper", "hyper_util", "h2", "reqwest", "rustls"]
-        .iter()
-        .fold(wanted, |filter, target| format!("{filter},{target}=info"));
+    // What these crates say below `info` can hold headers and messages, and so keys that nobody has learned yet.
+    let capped = [
+        "hyper",
+        "hyper_util",
+        "h2",
+        "reqwest",
+        "rustls",
+        "zbus",
+        "secret_service",
+    ]
+    .iter()
+    .fold(wanted, |filter, target| format!("{filter},{target}=info"));
     let filter = EnvFilter::try_new(capped).unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -73,6 +73,10 @@ kinds! {
     UnknownModel = -32040,
     /// A file of rules or settings says something the daemon does not know; the message names file and line.
     InvalidConfig = -32041,
+    /// The provider refused the login, or nobody finished it in time.
+    LoginFailed = -32042,
+    /// No such login is under way.
+    LoginNotFound = -32043,
     /// The log could not be written.
     StorageFailed = -32050,
     /// Try again after `data.retry_after_ms`.

@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod log;
 pub mod machine;
 pub mod model_server;
+pub mod oauth_server;
 pub mod process;
 pub mod raw_server;
 pub mod real_model;

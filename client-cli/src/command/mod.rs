@@ -9,6 +9,8 @@ pub(crate) mod daemon;
 pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod interrupt;
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod ls;
 pub(crate) mod mode;
 pub(crate) mod model;
@@ -86,6 +88,10 @@ commands! {
     Usage => usage,
     /// List the models a session can use
     Model => model,
+    /// Log in at a model's provider
+    Login => login,
+    /// Log out again
+    Logout => logout,
     /// Name a session
     Rename => rename,
     /// Delete a session

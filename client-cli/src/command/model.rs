@@ -173,6 +173,9 @@ fn price(model: &ModelInfo) -> String {
 }
 
 fn state(model: &ModelInfo) -> String {
+    if model.needs_login {
+        return "needs agentctl login".to_owned();
+    }
     match (&model.lacks, model.default) {
         (Some(variable), _) => format!("needs {variable}"),
         (None, true) => "default".to_owned(),

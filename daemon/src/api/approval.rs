@@ -59,6 +59,11 @@ fn view(row: ApprovalRow, session_name: Option<String>, cwd: String) -> Option<A
 }
 
 pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerParams) -> Result<Answered, RpcError> {
+    let redactor = &api.registry.deps().redactor;
+    let params = AnswerParams {
+        feedback: params.feedback.map(|feedback| redactor.clean_text(feedback)),
+        ..params
+    };
     let row = api
         .registry
         .deps()

@@ -124,6 +124,9 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
     loop {
         while connections.try_join_next().is_some() {}
         let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            // Before the socket is looked at: who came to one that vanished since is let in, not dropped with it.
             accepted = bound.listener.accept() => accepted,
             _ = check.tick() => {
                 if !bound.in_place() {
@@ -131,7 +134,6 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
                 }
                 continue;
             }
-            () = stop.cancelled() => break,
         };
         match accepted {
             Ok((stream, _)) => {

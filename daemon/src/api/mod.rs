@@ -2,6 +2,7 @@
 //! the session, asks it, and answers; work never runs in one.
 
 mod approval;
+mod auth;
 mod client;
 mod config;
 mod connection;
@@ -37,6 +38,7 @@ use std::sync::atomic::AtomicU32;
 pub(crate) struct Api {
     pub(crate) registry: Registry,
     pub(crate) keys: Arc<dyn KeyDesk>,
+    pub(crate) logins: Arc<crate::auth::Logins>,
     /// Content of the token file: what makes a client a controller.
     pub(crate) token: String,
     pub(crate) socket: PathBuf,

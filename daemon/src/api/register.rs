@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn, usage,
-    watch,
+    Api, approval, auth, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn,
+    usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -15,7 +15,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 /// Methods that are answered only after something else has happened: they do not hold up later requests.
-pub(super) const WAITING: [&str; 2] = [method::TurnWait::NAME, method::ModelList::NAME];
+pub(super) const WAITING: [&str; 5] = [
+    method::TurnWait::NAME,
+    method::ModelList::NAME,
+    method::AuthLogin::NAME,
+    method::AuthWait::NAME,
+    method::AuthLogout::NAME,
+];
 
 /// All methods.
 ///
@@ -56,6 +62,10 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     from_files::<method::ConfigSet, _>(&mut module, config::set)?;
     from_files::<method::TrustGet, _>(&mut module, trust::get)?;
     from_files::<method::TrustSet, _>(&mut module, trust::set)?;
+    answer::<method::AuthLogin, _, _>(&mut module, auth::login)?;
+    answer::<method::AuthWait, _, _>(&mut module, auth::wait)?;
+    answer::<method::AuthCancel, _, _>(&mut module, auth::cancel)?;
+    answer::<method::AuthLogout, _, _>(&mut module, auth::logout)?;
     subscribe::<method::SessionAttach, _, _>(&mut module, subscription::attach)?;
     subscribe::<method::SessionWatch, _, _>(&mut module, watch::sessions)?;
     subscribe::<method::ApprovalWatch, _, _>(&mut module, watch::approvals)?;

@@ -14,7 +14,7 @@ use protocol::method::{
     CreateParams, DeleteParams, Empty, GetParams, ListParams, SendParams, Sent, SessionInfo, SessionPage, ToolInfo,
     UpdateParams,
 };
-use protocol::{By, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
+use protocol::{By, Content, ErrorKind, InputId, Limits, Mode, RpcError, Seq, SessionId, Settings, Time};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -432,9 +432,17 @@ pub(super) async fn send(api: Arc<Api>, client: Arc<Client>, params: SendParams)
     check_mode_for(params.mode, params.mode_for_ms)?;
     let row = api.find(&params.session, None).await?;
     api.keys.look_around().await;
+    let redactor = &api.registry.deps().redactor;
+    let without_keys = |content| match content {
+        Content::Text { text } => Content::Text {
+            text: redactor.clean_text(text),
+        },
+        other => other,
+    };
     let send = Send {
         input_id,
-        content: params.content,
+        // A key that a person pastes is one that must not leave, too.
+        content: params.content.into_iter().map(without_keys).collect(),
         delivery: params.delivery,
         mode: params.mode,
         mode_for_ms: params.mode_for_ms,

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use super::keyring::KeyringError;
+use super::login::LoginError;
+
 /// No model or no key. No message holds a key or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
@@ -47,13 +50,27 @@ pub enum AuthError {
         /// What it did instead of printing a key.
         reason: String,
     },
-    /// A source this build does not have.
-    #[error("model `{profile}` takes its key from {source_name}, which this build does not have")]
-    NotBuilt {
+    /// The keyring gave no key.
+    #[error("the key of model `{profile}` cannot be had: {error}")]
+    Keyring {
         /// The profile.
         profile: String,
-        /// The source as the configuration names it.
-        source_name: &'static str,
+        /// What the keyring said.
+        error: KeyringError,
+    },
+    /// Nobody has logged in, or the login is over.
+    #[error("model `{profile}` needs a login")]
+    LoggedOut {
+        /// The profile.
+        profile: String,
+    },
+    /// The login cannot be renewed or read.
+    #[error("the login of model `{profile}` cannot be used: {error}")]
+    Login {
+        /// The profile.
+        profile: String,
+        /// Why not.
+        error: LoginError,
     },
     /// An address without the key that belongs to it.
     #[error("AGENTD_BASE_URL is set without AGENTD_API_KEY")]
@@ -96,6 +113,11 @@ pub enum AuthError {
 }
 
 impl AuthError {
+    /// Whether the same may succeed later without anybody doing anything.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Login { error, .. } if error.passes())
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -103,7 +125,22 @@ impl AuthError {
             Self::Empty { .. } | Self::Malformed { .. } => "the source must hold the key and nothing else".to_owned(),
             Self::Unreadable { .. } => "make the file readable for you, or name another source".to_owned(),
             Self::Command { .. } => "run the command yourself to see what it says".to_owned(),
-            Self::NotBuilt { .. } => "use api_key_env, api_key_file or api_key_command".to_owned(),
+            Self::Keyring { error, .. } => match error {
+                KeyringError::NotBuilt => {
+                    "use api_key_env, api_key_file or api_key_command, or build agentd with `--features keyring`"
+                        .to_owned()
+                }
+                KeyringError::NoService(_) => {
+                    "start one, such as gnome-keyring or kwallet, or use api_key_file or api_key_command".to_owned()
+                }
+                KeyringError::Silent(_) => "unlock the keyring and try again".to_owned(),
+                KeyringError::NoEntry(name) => {
+                    format!("put the key there: secret-tool store --label agentd service agentd username {name}")
+                }
+                KeyringError::Refused(_) => "look at the entry in your keyring's own program".to_owned(),
+            },
+            Self::LoggedOut { profile } => format!("agentctl login {profile}"),
+            Self::Login { profile, error } => error.hint().unwrap_or_else(|| format!("agentctl login {profile}")),
             Self::BaseUrlAlone => "set both: a key meant for another provider is never sent to that address".to_owned(),
             Self::ModelUnnamed => "name the provider's model, for example in AGENTD_MODEL".to_owned(),
             Self::UnknownProfile { known, .. } if known.is_empty() => "no profile is configured".to_owned(),

@@ -7,6 +7,8 @@ mod choose;
 mod command;
 mod error;
 mod fetch;
+mod keyring;
+pub mod login;
 mod redact;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,8 @@ use crate::config::profile::{KeySource, Profile};
 pub use choose::{Choice, choose};
 pub use command::{GuardedCommands, RunCommand};
 pub use error::AuthError;
+pub use keyring::{Keyring, KeyringError};
+pub use login::Logins;
 pub use redact::{Redactor, Stream as RedactedStream};
 
 /// Keys that the demo model proposes to set.
@@ -40,9 +44,20 @@ pub struct Keys {
     /// environment is ever asked for.
     asked: BTreeMap<String, String>,
     held: Mutex<Held>,
-    run: Arc<dyn RunCommand>,
+    sources: Sources,
     /// Learns every key as soon as it is held.
     redactor: Redactor,
+}
+
+/// Where keys come from that neither the configuration nor a client holds. Clones share them.
+#[derive(Clone)]
+pub struct Sources {
+    /// Runs key commands.
+    pub run: Arc<dyn RunCommand>,
+    /// Has entries by name.
+    pub keyring: Keyring,
+    /// Has the tokens of people who have logged in.
+    pub logins: Arc<Logins>,
 }
 
 #[derive(Default)]
@@ -51,18 +66,20 @@ struct Held {
     offered: BTreeMap<String, SecretString>,
     /// What key commands printed, by the command; bounded by the configuration.
     printed: BTreeMap<String, SecretString>,
+    /// What the keyring gave, by the entry's name; bounded by the configuration.
+    opened: BTreeMap<String, SecretString>,
 }
 
 impl Keys {
-    /// No keys but those in `config`. `run` runs its key commands; `redactor` learns every key that is ever held.
-    pub fn new(config: &Config, run: Arc<dyn RunCommand>, redactor: Redactor) -> Self {
+    /// No keys but those in `config`, and what `sources` will give; `redactor` learns every key that is ever held.
+    pub fn new(config: &Config, sources: Sources, redactor: Redactor) -> Self {
         for profile in config.models.values() {
             redactor.learn(&profile.name, written(profile));
         }
         Self {
             asked: asked(config),
             held: Mutex::default(),
-            run,
+            sources,
             redactor,
         }
     }
@@ -79,11 +96,11 @@ impl Keys {
             .collect();
         let held = Held {
             offered,
-            printed: BTreeMap::new(),
+            ..Held::default()
         };
         Self {
             held: Mutex::new(held),
-            ..Self::new(config, Arc::clone(&self.run), self.redactor.clone())
+            ..Self::new(config, self.sources.clone(), self.redactor.clone())
         }
     }
 
@@ -140,21 +157,26 @@ impl Keys {
             KeySource::File(path) => fetch::from_file(profile, path).await.map(Some),
             KeySource::Command(command) => self.printed(profile, command).await.map(Some),
             KeySource::Literal(key) => fetch::checked(profile, "api_key", key.clone()).map(Some),
-            KeySource::Keyring(_) => Err(AuthError::NotBuilt {
-                profile: profile.name.clone(),
-                source_name: "api_key_keyring",
-            }),
-            KeySource::Login => Err(AuthError::NotBuilt {
-                profile: profile.name.clone(),
-                source_name: "auth = \"login\"",
-            }),
+            KeySource::Keyring(name) => self.opened(profile, name).await.map(Some),
+            KeySource::Login(login) => self.sources.logins.access(&profile.name, login).await.map(Some),
         }
     }
 
-    /// Forgets what a profile's key command printed, because the provider did not take it.
-    pub fn forget(&self, profile: &Profile) {
-        if let KeySource::Command(command) = &profile.key {
-            self.held().printed.remove(command);
+    /// Forgets a key that the provider did not take, so that the next call reads it anew: of a login the access token, which is renewed
+    /// then. A key that was replaced meanwhile stays, and so do those that only a client or a person can replace.
+    pub fn forget(&self, profile: &Profile, refused: &SecretString) {
+        let forget = |kept: &mut BTreeMap<String, SecretString>, source: &str| {
+            let same = |key: &SecretString| key.expose_secret() == refused.expose_secret();
+            if kept.get(source).is_some_and(same) {
+                kept.remove(source);
+            }
+        };
+        match &profile.key {
+            KeySource::Command(command) => forget(&mut self.held().printed, command),
+            KeySource::Keyring(name) => forget(&mut self.held().opened, name),
+            KeySource::Login(login) => self.sources.logins.reject(login, refused),
+            // A file is read for each call.
+            KeySource::File(_) | KeySource::Env(_) | KeySource::Literal(_) | KeySource::None => {}
         }
     }
 
@@ -172,9 +194,37 @@ impl Keys {
         if let Some(key) = kept {
             return Ok(key);
         }
-        let key = fetch::from_command(profile, command, self.run.as_ref(), fetch::COMMAND_LIMIT).await?;
+        let key = fetch::from_command(profile, command, self.sources.run.as_ref(), fetch::COMMAND_LIMIT).await?;
         self.held().printed.insert(command.to_owned(), key.clone());
         Ok(key)
+    }
+
+    /// A keyring may ask a person to unlock it, so what it gave is kept.
+    async fn opened(&self, profile: &Profile, name: &str) -> Result<SecretString, AuthError> {
+        let kept = self.held().opened.get(name).cloned();
+        if let Some(key) = kept {
+            return Ok(key);
+        }
+        let key = self
+            .sources
+            .keyring
+            .get(name)
+            .await
+            .map_err(|error| AuthError::Keyring {
+                profile: profile.name.clone(),
+                error,
+            })?;
+        let key = fetch::checked(profile, &format!("api_key_keyring = {name}"), key)?;
+        self.held().opened.insert(name.to_owned(), key.clone());
+        Ok(key)
+    }
+
+    /// Whether a profile wants a login and nobody has logged in. May read a file or the keyring.
+    pub async fn needs_login(&self, profile: &Profile) -> bool {
+        match &profile.key {
+            KeySource::Login(login) => !self.sources.logins.is_in(login).await,
+            _ => false,
+        }
     }
 
     /// Whether a client has sent this variable.

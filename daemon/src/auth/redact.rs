@@ -1,44 +1,31 @@
-//! Takes the keys the daemon holds out of every text that leaves it: tool output, words of providers, its own log.
+//! Takes the keys the daemon holds out of every text that leaves it: what models and tools say, words of providers, its own log.
 //!
 //! Each key is looked for as it is and in the forms it takes on the way: URL-encoded, JSON-escaped, and base64 of itself or of a
-//! text it stands in. What comes in pieces goes through a [`Stream`], which holds back only what may be the beginning of a key.
+//! text it stands in, in one line or in several. What comes in pieces goes through a [`Stream`], which holds back only what may be the
+//! beginning of a key.
+
+mod forms;
+mod known;
+mod wrapped;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use base64::Engine as _;
-use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
-use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use serde_json::Value;
+
+use known::{Before, Known, Rest};
 
 /// Shorter secrets are placeholders such as `ollama`; cutting them out would only garble texts.
 const SHORTEST_SECRET: usize = 8;
-
-/// Secrets that are looked for; the oldest goes first. A daemon has a few, and clients may renew theirs without end.
-const MAX_SECRETS: usize = 256;
 
 /// The secrets that are known so far. Clones share them: what one learns all take out from then on.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<Arc<Known>>>);
 
-#[derive(Default)]
-struct Known {
-    /// What stands in the place of a secret, and the secret; oldest first.
-    secrets: Vec<(String, String)>,
-    /// All forms of all secrets.
-    forms: Vec<Form>,
-    /// Finds `forms`, by their position. None while there are none, and for a list too large to build, which the bounds rule out.
-    finder: Option<AhoCorasick>,
-}
-
-struct Form {
-    text: String,
-    mark: String,
-}
-
 impl Redactor {
-    /// Takes out `secrets`, which belong to `profile`, from now on.
+    /// Takes out `secrets`, which belong to `profile`, from now on. Of a profile that renews its secrets without end the oldest are
+    /// forgotten.
     pub fn learn<'a>(&self, profile: &str, secrets: impl IntoIterator<Item = &'a str>) {
         for secret in secrets
             .into_iter()
@@ -47,7 +34,7 @@ impl Redactor {
         {
             // The lock is held from the look to the change, so that no other secret is lost between them.
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            if known.secrets.iter().all(|(_, old)| old != secret) {
+            if !known.has(secret) {
                 *known = Arc::new(known.with(format!("[redacted: profile {profile}]"), secret.to_owned()));
             }
         }
@@ -55,10 +42,31 @@ impl Redactor {
 
     /// `text` without the secrets.
     pub fn clean<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let known = self.known();
-        match &known.finder {
-            Some(finder) if finder.is_match(text) => Cow::Owned(known.cleaned(text, Rest::Is).0),
-            _ => Cow::Borrowed(text),
+        self.known().clean(text)
+    }
+
+    /// `value` without the secrets in its strings and the names of its members.
+    pub fn clean_value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.clean_text(text)),
+            Value::Array(items) => Value::Array(items.into_iter().map(|item| self.clean_value(item)).collect()),
+            Value::Object(members) => {
+                let members = members.into_iter();
+                Value::Object(
+                    members
+                        .map(|(name, value)| (self.clean_text(name), self.clean_value(value)))
+                        .collect(),
+                )
+            }
+            other => other,
+        }
+    }
+
+    /// As `clean`, for a text that is not needed any more as it was.
+    pub fn clean_text(&self, text: String) -> String {
+        match self.clean(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
         }
     }
 
@@ -67,6 +75,7 @@ impl Redactor {
         Stream {
             redactor: self.clone(),
             held: String::new(),
+            before: Before::Other,
         }
     }
 
@@ -77,145 +86,43 @@ impl Redactor {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} secrets)", self.known().secrets.len())
+        write!(f, "Redactor({} secrets)", self.known().count())
     }
 }
 
-/// A text in pieces. Holds back less than the longest form of a key, and never a whole line: no key has a line end.
+/// A text in pieces. Holds back less than the longest form of a key, with the line breaks in it.
 pub struct Stream {
     redactor: Redactor,
     /// The beginning of what may be a secret.
     held: String,
+    /// What stands before it.
+    before: Before,
 }
 
 impl Stream {
     /// What of the text up to this piece can be let go now, without the secrets.
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
-        let (clean, held) = self.redactor.known().cleaned(&self.held, Rest::MayGoOn);
+        let (clean, held) = self.redactor.known().cleaned(&self.held, self.before, Rest::MayGoOn);
         self.held = held.to_owned();
+        self.before = self.before.then(&clean);
         clean
     }
 
     /// What was held back, when nothing more comes.
     pub fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
-        self.redactor.clean(&held).into_owned()
+        self.redactor.clean_text(held)
     }
-}
-
-/// Whether more may follow a text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    Is,
-    MayGoOn,
-}
-
-impl Known {
-    fn with(&self, mark: String, secret: String) -> Self {
-        let mut secrets = self.secrets.clone();
-        secrets.push((mark, secret));
-        let excess = secrets.len().saturating_sub(MAX_SECRETS);
-        secrets.drain(..excess);
-        let forms: Vec<Form> = secrets
-            .iter()
-            .flat_map(|(mark, secret)| {
-                forms_of(secret).into_iter().map(|text| Form {
-                    text,
-                    mark: mark.clone(),
-                })
-            })
-            .collect();
-        let texts = forms.iter().map(|form| &form.text);
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(texts)
-            .ok();
-        Self { secrets, forms, finder }
-    }
-
-    /// The text without secrets, and its end that may be the beginning of one.
-    fn cleaned<'t>(&self, text: &'t str, rest: Rest) -> (String, &'t str) {
-        let mut clean = String::with_capacity(text.len());
-        let mut left = text;
-        loop {
-            let open = if rest == Rest::MayGoOn {
-                self.beginning_in(left)
-            } else {
-                left.len()
-            };
-            let found = self
-                .finder
-                .as_ref()
-                .and_then(|finder| finder.find(left))
-                .filter(|found| found.start() < open);
-            let Some(found) = found else {
-                let (done, open) = left.split_at(open);
-                clean.push_str(done);
-                return (clean, open);
-            };
-            clean.push_str(left.get(..found.start()).unwrap_or_default());
-            clean.push_str(self.forms.get(found.pattern().as_usize()).map_or("", |form| &form.mark));
-            left = left.get(found.end()..).unwrap_or_default();
-        }
-    }
-
-    /// Where the longest end of `text` starts that a secret begins with; the text's length if there is none.
-    fn beginning_in(&self, text: &str) -> usize {
-        let of_form = |form: &Form| {
-            let form = form.text.as_bytes();
-            let longest = text.len().min(form.len() - 1);
-            (1..=longest).rev().find(|length| {
-                form.get(..*length)
-                    .is_some_and(|begun| text.as_bytes().ends_with(begun))
-            })
-        };
-        text.len() - self.forms.iter().filter_map(of_form).max().unwrap_or(0)
-    }
-}
-
-/// The forms a secret is looked for in, none of them empty.
-fn forms_of(secret: &str) -> Vec<String> {
-    let mut forms = vec![secret.to_owned(), url_encoded(secret), json_escaped(secret)];
-    for alphabet in [STANDARD, URL_SAFE] {
-        forms.extend((0..3).map(|before| base64_inside(secret, before, &alphabet)));
-    }
-    forms.sort_unstable();
-    forms.dedup();
-    forms
-}
-
-/// Base64 of `secret` behind `before` other bytes, without the characters that these or what follows have a part in.
-fn base64_inside(secret: &str, before: usize, alphabet: &Alphabet) -> String {
-    const BITS: usize = 6;
-    let bytes = [vec![0; before], secret.as_bytes().to_vec()].concat();
-    let encoded = GeneralPurpose::new(alphabet, NO_PAD).encode(&bytes);
-    let own = (before * 8).div_ceil(BITS)..bytes.len() * 8 / BITS;
-    encoded.get(own).unwrap_or_default().to_owned()
-}
-
-fn url_encoded(text: &str) -> String {
-    let encode = |byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
-fn json_escaped(text: &str) -> String {
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .unwrap_or(text)
-        .to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
     use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
     use proptest::prelude::*;
 
+    use super::known::{MAX_OF_PROFILE, MAX_SECRETS};
     use super::*;
 
     const SECRET: &str = "sk+very/secret=\"1\"";
@@ -241,7 +148,7 @@ mod tests {
     #[test]
     fn every_form_of_a_secret_is_taken_out() {
         let redactor = redactor(&[SECRET]);
-        for form in forms_of(SECRET) {
+        for form in forms::all(SECRET) {
             let cleaned = redactor.clean(&format!("before {form} after")).into_owned();
             assert_eq!(cleaned, "before [redacted: profile p] after", "{form}");
         }
@@ -292,14 +199,71 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_secrets_are_forgotten_first() {
-        let redactor = Redactor::default();
-        for number in 0..=MAX_SECRETS {
-            redactor.learn("p", [format!("secret-{number:06}").as_str()]);
+    fn a_profile_that_renews_its_secrets_forgets_its_own_oldest_and_nobody_else_s() {
+        let redactor = redactor(&["the-first-one"]);
+        for number in 0..=MAX_OF_PROFILE {
+            redactor.learn("login", [format!("secret-{number:06}").as_str()]);
         }
         assert_eq!(
-            redactor.clean("secret-000000 secret-000001"),
-            "secret-000000 [redacted: profile p]"
+            redactor.clean("the-first-one secret-000000 secret-000001"),
+            "[redacted: profile p] secret-000000 [redacted: profile login]"
+        );
+        for number in 0..MAX_SECRETS {
+            redactor.learn(&format!("q{number}"), [format!("other-{number:06}").as_str()]);
+        }
+        assert_eq!(redactor.clean("the-first-one"), "the-first-one");
+        assert_eq!(redactor.known().count(), MAX_SECRETS);
+    }
+
+    /// `text` in lines of `width` characters, which begin with `indent`.
+    fn in_lines(text: &str, width: usize, indent: &str) -> String {
+        let characters: Vec<char> = text.chars().collect();
+        let lines = characters.chunks(width).map(|line| line.iter().collect::<String>());
+        lines.collect::<Vec<_>>().join(&format!("\n{indent}"))
+    }
+
+    #[test]
+    fn base64_in_lines_does_not_give_a_secret_away() {
+        let redactor = redactor(&[SECRET]);
+        for width in 1..40 {
+            for (before, indent) in [("", ""), ("user:", "  "), ("some text before it ", "\t")] {
+                let encoded = STANDARD.encode(format!("{before}{SECRET} and text behind it"));
+                let text = format!("key: |\n  {}\nend", in_lines(&encoded, width, indent));
+                let cleaned = redactor.clean(&text).into_owned();
+                let left = cleaned.replace("[redacted: profile p]", "");
+                assert!(
+                    left.ends_with("\nend") && left.len() + 20 < text.len(),
+                    "{width}: {text} became {cleaned}"
+                );
+                let pieces: String = streamed(&redactor, &text, 5);
+                let left = pieces.replace("[redacted: profile p]", "");
+                assert!(
+                    left.ends_with("\nend") && left.len() + 18 < text.len(),
+                    "{width}: {text} came as {pieces}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_only_ends_like_the_beginning_of_a_key_is_shown_at_once() {
+        let form = STANDARD.encode(SECRET);
+        let mut stream = redactor(&[SECRET]).stream();
+        let begun = form.get(..2).unwrap_or_default();
+        assert_eq!(stream.push(&format!("word {begun}\n")), format!("word {begun}\n"));
+        let begun = form.get(..3).unwrap_or_default();
+        assert_eq!(stream.push(&format!("word {begun}\n")), "word ");
+        assert_eq!(stream.push("word\n"), format!("{begun}\nword\n"));
+    }
+
+    #[test]
+    fn json_is_cleaned_in_its_strings_and_stays_what_it_is() {
+        let redactor = redactor(&["sk-0123456789"]);
+        let value = serde_json::json!({"a": ["x sk-0123456789", 1, null], "sk-0123456789": {"b": true}});
+        let mark = "[redacted: profile p]";
+        assert_eq!(
+            redactor.clean_value(value),
+            serde_json::json!({"a": [format!("x {mark}"), 1, null], mark: {"b": true}})
         );
     }
 

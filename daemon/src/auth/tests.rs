@@ -47,7 +47,31 @@ fn config(text: &str) -> anyhow::Result<Config> {
 }
 
 fn keys(config: &Config) -> Keys {
-    Keys::new(config, Arc::new(Script::default()), Redactor::default())
+    keys_of(config, Arc::new(Script::default()), Keyring::system())
+}
+
+fn keys_of(config: &Config, run: Arc<Script>, keyring: Keyring) -> Keys {
+    Keys::new(config, sources(config, run, keyring), Redactor::default())
+}
+
+fn sources(config: &Config, run: Arc<Script>, keyring: Keyring) -> Sources {
+    let nowhere = Path::new("/nonexistent");
+    let logins = Logins::new(config, nowhere, keyring.clone(), Arc::new(Nobody), &Redactor::default());
+    Sources {
+        run,
+        keyring,
+        logins: Arc::new(logins),
+    }
+}
+
+/// Reaches no provider.
+struct Nobody;
+
+#[async_trait]
+impl login::TokenHttp for Nobody {
+    async fn send(&self, _: oauth2::HttpRequest) -> Result<oauth2::HttpResponse, login::HttpFailed> {
+        Err(login::HttpFailed("nobody is there".to_owned()))
+    }
 }
 
 fn sent(pairs: &[(&str, &str)]) -> BTreeMap<String, SecretString> {
@@ -161,25 +185,54 @@ wire = 'demo'",
 async fn a_key_command_runs_once_until_its_key_is_forgotten() -> anyhow::Result<()> {
     let config = config("[models.a]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_command = 'print k'")?;
     let script = Arc::new(Script::default());
-    let keys = Keys::new(&config, Arc::clone(&script) as Arc<dyn RunCommand>, Redactor::default());
+    let keys = keys_of(&config, Arc::clone(&script), Keyring::system());
     let profile = choose(&config, &keys, None)?.profile;
     keys.key(&profile).await?;
     keys.key(&profile).await?;
     assert_eq!(script.runs.load(Ordering::SeqCst), 1);
-    keys.forget(&profile);
+    keys.forget(&profile, &"an older one".into());
+    keys.key(&profile).await?;
+    assert_eq!(script.runs.load(Ordering::SeqCst), 1);
+    keys.forget(&profile, &"k".into());
     keys.key(&profile).await?;
     assert_eq!(script.runs.load(Ordering::SeqCst), 2);
     Ok(())
 }
 
 #[tokio::test]
-async fn what_is_not_built_says_so() -> anyhow::Result<()> {
-    for source in ["api_key_keyring = 'agentd'", "auth = 'login'"] {
-        assert!(
-            matches!(key_of(source).await?, Err(AuthError::NotBuilt { .. })),
-            "{source}"
-        );
-    }
+async fn a_key_of_the_keyring_is_read_once_until_it_is_forgotten() -> anyhow::Result<()> {
+    let config = config("[models.a]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_keyring = 'work'")?;
+    let keyring = Keyring::of(keyring_core::mock::Store::new()?);
+    let keys = keys_of(&config, Arc::default(), keyring.clone());
+    let profile = choose(&config, &keys, None)?.profile;
+    let key = async || {
+        let key = keys.key(&profile).await;
+        key.map(|key| key.map_or_else(String::new, |key| key.expose_secret().to_owned()))
+    };
+    let missing = key().await.map_err(|error| error.hint());
+    assert!(missing.is_err_and(|hint| hint.contains("service agentd username work")));
+    keyring.set("work", "first".into()).await?;
+    assert_eq!(key().await?, "first");
+    keyring.set("work", "second".into()).await?;
+    assert_eq!(key().await?, "first");
+    keys.forget(&profile, &"first".into());
+    assert_eq!(key().await?, "second");
+    keys.forget(&profile, &"second".into());
+    keyring.set("work", "two\nlines".into()).await?;
+    assert_eq!(key().await, malformed("api_key_keyring = work"));
+    Ok(())
+}
+
+#[cfg(not(feature = "keyring"))]
+#[tokio::test]
+async fn a_key_in_the_keyring_of_a_build_without_one_says_what_to_use_instead() -> anyhow::Result<()> {
+    let error = key_of("api_key_keyring = 'agentd'").await?.err();
+    let error = error.ok_or_else(|| anyhow::anyhow!("there is a key"))?;
+    assert_eq!(
+        error.to_string(),
+        "the key of model `a` cannot be had: this build of agentd has no keyring"
+    );
+    assert!(error.hint().contains("api_key_command"), "{}", error.hint());
     Ok(())
 }
 
@@ -360,7 +413,11 @@ async fn a_key_is_taken_out_of_texts_as_soon_as_it_is_held() -> anyhow::Result<(
          [models.printed]\nwire = 'openai-chat'\nmodel = 'm'\napi_key_command = 'print printed-key'",
     )?;
     let redactor = Redactor::default();
-    let keys = Keys::new(&config, Arc::new(Script::default()), redactor.clone());
+    let keys = Keys::new(
+        &config,
+        sources(&config, Arc::default(), Keyring::system()),
+        redactor.clone(),
+    );
     let text = "written-key header-key the-team sent-key printed-key";
     let mark = |profile: &str| format!("[redacted: profile {profile}]");
     assert_eq!(

@@ -8,6 +8,7 @@ mod book;
 pub mod catalog;
 mod error;
 mod load;
+pub mod login;
 pub mod profile;
 pub mod project;
 pub mod rules;

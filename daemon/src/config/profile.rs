@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+
+use super::login::{self, Login, Plain};
 
 /// What a reply may cost in tokens unless the profile says otherwise.
 pub const DEFAULT_MAX_OUTPUT_TOKENS: u32 = 16_384;
@@ -134,7 +137,7 @@ pub enum KeySource {
     /// The key itself.
     Literal(SecretString),
     /// A token from `agentctl login`.
-    Login,
+    Login(Arc<Login>),
     /// The provider wants no key.
     None,
 }
@@ -189,6 +192,12 @@ pub enum ProfileError {
     Empty(&'static str),
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
+    #[error("auth = \"login\" and a table [models.NAME.login] with client_id and token_url belong together")]
+    LoginApart,
+    #[error("a login needs authorize_url or device_url")]
+    NoLoginWay,
+    #[error("`{key}` of the login: {reason}")]
+    LoginAddress { key: &'static str, reason: &'static str },
 }
 
 /// The table as written.
@@ -205,6 +214,7 @@ struct Table {
     api_key_keyring: Option<String>,
     api_key: Option<String>,
     auth: Option<Auth>,
+    login: Option<login::Table>,
     context_tokens: Option<u64>,
     context_budget_tokens: Option<u64>,
     max_output_tokens: Option<u32>,
@@ -287,7 +297,7 @@ fn key_source(table: &mut Table) -> Result<KeySource, ProfileError> {
                 .take()
                 .map(|key| KeySource::Literal(SecretString::from(key))),
         ),
-        ("auth", table.auth.take().map(KeySource::from)),
+        ("auth", auth(table)?),
     ];
     let names: Vec<&str> = named
         .iter()
@@ -305,12 +315,18 @@ fn key_source(table: &mut Table) -> Result<KeySource, ProfileError> {
     }
 }
 
-impl From<Auth> for KeySource {
-    fn from(auth: Auth) -> Self {
-        match auth {
-            Auth::Login => Self::Login,
-            Auth::None => Self::None,
-        }
+/// The source that `auth` names, with its login.
+fn auth(table: &mut Table) -> Result<Option<KeySource>, ProfileError> {
+    let plain = if table.allow_http {
+        Plain::Anywhere
+    } else {
+        Plain::Loopback
+    };
+    match (table.auth.take(), table.login.take()) {
+        (Some(Auth::Login), Some(login)) => Ok(Some(KeySource::Login(Arc::new(login.checked(plain)?)))),
+        (Some(Auth::None), None) => Ok(Some(KeySource::None)),
+        (None, None) => Ok(None),
+        (Some(Auth::Login), None) | (None | Some(Auth::None), Some(_)) => Err(ProfileError::LoginApart),
     }
 }
 

@@ -36,6 +36,20 @@ const OPEN_PROFILE_KEYS: &[&str] = &[
     "connect_timeout_s",
     "first_byte_timeout_s",
     "idle_timeout_s",
+    "client_id",
+    "issuer",
+    "scopes",
+    "store",
+];
+
+/// Addresses of a profile: shown without what may be a secret in them.
+const ADDRESSES: &[&str] = &[
+    "base_url",
+    "authorize_url",
+    "device_url",
+    "token_url",
+    "revoke_url",
+    "redirect",
 ];
 
 /// A value as it is written in a file.
@@ -85,11 +99,14 @@ fn open(key: &str, value: &Value) -> Option<String> {
     let Some(inner) = key.strip_prefix("models.") else {
         return Some(plain);
     };
-    let last = inner.rsplit('.').next().unwrap_or(inner);
-    match last {
-        "base_url" => Some(without_user(&plain)),
-        last => OPEN_PROFILE_KEYS.contains(&last).then_some(plain),
+    if inner.contains(".headers.") {
+        return None;
     }
+    let last = inner.rsplit('.').next().unwrap_or(inner);
+    if ADDRESSES.contains(&last) {
+        return Some(without_user(&plain));
+    }
+    OPEN_PROFILE_KEYS.contains(&last).then_some(plain)
 }
 
 /// An address without `user:password@` and without a query.

@@ -64,7 +64,7 @@ mod tests {
     fn what_the_template_shows_is_valid_and_names_the_defaults() -> anyhow::Result<()> {
         let config = parse(Path::new("/c/config.toml"), &uncommented())?;
         let defaults = Config::defaults("/c/config.toml".into());
-        assert_eq!(config.models.len(), 4);
+        assert_eq!(config.models.len(), 5);
         assert_eq!(config.default_model.as_deref(), Some("sonnet"));
         let limits = super::super::GlobalLimits {
             cost_per_session_usd: Some(5.0),

@@ -21,6 +21,9 @@ impl ConfiguredModels {
             .iter()
             .map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name)))
             .collect();
+        for (info, profile) in models.iter_mut().zip(&profiles) {
+            info.needs_login = self.current().keys.needs_login(profile).await;
+        }
         if ask == AskServers::Yes {
             let asked = profiles.iter().map(|profile| self.available(profile));
             for (info, answer) in models.iter_mut().zip(futures::future::join_all(asked).await) {
@@ -75,6 +78,7 @@ impl ConfiguredModels {
             default,
             configured: config.models.contains_key(&profile.name),
             lacks,
+            needs_login: false,
             context_tokens: known.window,
             context_known: known.sure,
             context_budget_tokens: known.budget,
@@ -94,7 +98,7 @@ impl ConfiguredModels {
     async fn available(&self, profile: &Profile) -> Option<Result<Vec<listing::Listed>, crate::provider::ModelError>> {
         let current = self.current();
         let lacks = matches!(&profile.key, KeySource::Env(name) if !current.keys.has(name));
-        if profile.wire == Wire::Demo || lacks {
+        if profile.wire == Wire::Demo || lacks || current.keys.needs_login(profile).await {
             return None;
         }
         let key = match tokio::time::timeout(LIMIT, current.keys.key(profile)).await {

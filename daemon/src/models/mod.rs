@@ -5,15 +5,16 @@ mod confirmed;
 mod listed;
 mod listeners;
 mod neighbours;
+mod renewed;
 mod room;
 mod slots;
 
 use crate::api::{AskServers, KeyDesk};
-use crate::auth::{AuthError, Choice, Keys, Redactor, RunCommand, choose};
+use crate::auth::{AuthError, Choice, Keys, Redactor, Sources, choose};
 use crate::config::profile::{KeySource, Prices, Wire};
 use crate::config::{Book, Config};
 use crate::context::assemble::ModelTerms;
-use crate::provider::{Class, Http, ModelError, connect};
+use crate::provider::{Class, Http, ModelError};
 use crate::session::effect::model::{Chosen, Models};
 use async_trait::async_trait;
 use back_off::BackOffs;
@@ -21,6 +22,7 @@ use confirmed::Confirmed;
 use neighbours::{Found, Neighbours};
 use protocol::method::{LocalDecision, LocalServer, ModelConfirmParams, ModelListAnswer};
 use protocol::{ErrorKind, Mode, RpcError, Usage};
+use renewed::Renewed;
 use room::Written;
 use secrecy::SecretString;
 use slots::Slots;
@@ -43,19 +45,19 @@ pub(crate) struct ConfiguredModels {
 /// A configuration, and the keys for it.
 struct Current {
     config: Arc<Config>,
-    keys: Keys,
+    keys: Arc<Keys>,
 }
 
 impl ConfiguredModels {
-    /// `run` runs the key commands of the configuration; `redactor` learns every key; `state_dir` is where people's words on servers
-    /// are kept.
-    pub(crate) fn new(book: Arc<Book>, run: Arc<dyn RunCommand>, redactor: Redactor, state_dir: &Path) -> Self {
+    /// `sources` gives the keys that the configuration names; `redactor` learns every key; `state_dir` is where people's words on servers
+    /// are kept. `http` is what `sources` connects with, too.
+    pub(crate) fn new(book: Arc<Book>, sources: Sources, http: Http, redactor: Redactor, state_dir: &Path) -> Self {
         let config = book.now();
-        let keys = Keys::new(&config, run, redactor);
+        let keys = Arc::new(Keys::new(&config, sources, redactor));
         Self {
             book,
             current: Mutex::new(Arc::new(Current { config, keys })),
-            http: Http::default(),
+            http,
             back_offs: BackOffs::default(),
             slots: Slots::default(),
             neighbours: Neighbours::default(),
@@ -68,7 +70,7 @@ impl ConfiguredModels {
         let config = self.book.now();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&current.config, &config) {
-            let keys = current.keys.renewed(&config);
+            let keys = Arc::new(current.keys.renewed(&config));
             *current = Arc::new(Current { config, keys });
         }
         Arc::clone(&current)
@@ -113,9 +115,14 @@ impl ConfiguredModels {
 }
 
 fn refused(error: &AuthError) -> ModelError {
+    let class = if error.passes() {
+        Class::Connect
+    } else {
+        Class::Authentication
+    };
     ModelError {
         hint: Some(error.hint()),
-        ..ModelError::new(Class::Authentication, error.to_string())
+        ..ModelError::new(class, error.to_string())
     }
 }
 
@@ -135,9 +142,9 @@ impl Models for ConfiguredModels {
         }
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let current = self.current();
-        let key = current.keys.key(&profile).await.map_err(|error| refused(&error))?;
+        let with_key = Renewed::new(profile.clone(), Arc::clone(&current.keys), self.http.clone()).await?;
         let limit = current.config.limits.calls_per_provider;
-        let counted = self.slots.around(connect(&profile, key, &self.http)?, limit);
+        let counted = self.slots.around(Arc::new(with_key), limit);
         // Who waits out a pause takes nobody's place.
         let provider = self.back_offs.around(counted);
         let known = room::known(&current.config.catalog, &profile);

@@ -29,6 +29,7 @@ mod recorded;
 mod requests;
 mod retry_after;
 pub mod sse;
+mod token_http;
 
 use std::sync::Arc;
 

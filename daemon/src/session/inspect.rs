@@ -52,11 +52,12 @@ pub(crate) async fn inspect_command(
     Ok(inspected.facts)
 }
 
-/// A call as a person changed it, held against the one that was asked about.
+/// A call as a person changed it, held against the one that was asked about. A key in it is taken out, as out of all that is recorded.
 ///
 /// # Errors
 /// Arguments the tool does not take, a directory that is gone.
 pub(crate) async fn inspect_edit(asked: &Asked, arguments: Value) -> Result<Edited, ArgumentError> {
+    let arguments = asked.redactor.clean_value(arguments);
     let place = asked.place.get().await.map_err(ArgumentError::new)?;
     let inspected = asked.tool.inspect(&arguments, &place).await?;
     // What was asked about may be gone by now; then nothing of it counts as shown.

@@ -2,6 +2,7 @@
 //! its calls and `agentctl schema` its text.
 
 mod approval;
+mod auth;
 mod daemon;
 mod job;
 mod model;
@@ -12,6 +13,7 @@ mod usage;
 mod watch;
 
 pub use approval::*;
+pub use auth::*;
 pub use daemon::*;
 pub use job::*;
 pub use model::*;
@@ -143,6 +145,13 @@ methods! {
     Act "config.set" => ConfigSet(ConfigSetParams) -> ConfigView;
     Watch "trust.get" => TrustGet(TrustGetParams) -> TrustView;
     Act "trust.set" => TrustSet(TrustSetParams) -> TrustView;
+    /// Begins a login and answers what the person has to do. It goes on in the daemon; another one for the same provider ends it.
+    Act "auth.login" => AuthLogin(LoginParams) -> LoginStarted;
+    /// Answers when the login is over. Does not hold up later requests.
+    Act "auth.wait" => AuthWait(LoginRef) -> LoggedIn;
+    Act "auth.cancel" => AuthCancel(LoginRef) -> Empty;
+    /// Forgets the tokens and, where the provider has an address for that, ends them there.
+    Act "auth.logout" => AuthLogout(LogoutParams) -> LoggedOut;
 }
 
 macro_rules! subscriptions {

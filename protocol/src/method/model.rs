@@ -42,6 +42,9 @@ pub struct ModelInfo {
     /// The variable its key comes from, where no client has sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
+    /// Whether nobody has logged in for it, as its profile wants.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_login: bool,
     /// Size of the context window.
     pub context_tokens: u64,
     /// False: `context_tokens` is a guess.

@@ -87,6 +87,11 @@ impl ModelServer {
         self.shared.lock().key = Some(key.into());
     }
 
+    /// From now on a request with this key is refused as the provider would.
+    pub fn refuse_key(&self, key: &str) {
+        self.shared.lock().refused.push(key.into());
+    }
+
     /// Puts another script in the place of the present one.
     pub fn play(&self, script: Script) {
         self.shared.lock().script = script;

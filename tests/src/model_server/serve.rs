@@ -34,6 +34,8 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) script: Script,
     pub(super) key: Option<String>,
+    /// Keys that are refused whatever is wanted.
+    pub(super) refused: Vec<String>,
     pub(super) seen: Vec<Seen>,
     pub(super) faults: Vec<String>,
 }
@@ -43,6 +45,7 @@ impl Shared {
         let inner = Inner {
             script,
             key: None,
+            refused: Vec::new(),
             seen: Vec::new(),
             faults: Vec::new(),
         };
@@ -100,8 +103,12 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 
 fn answer(wire: Wire, shared: &Arc<Shared>, headers: &HeaderMap, body: &Bytes) -> Response {
     let key = key(wire, headers);
-    let wanted = shared.lock().key.clone();
-    if wanted.is_some() && key != wanted {
+    let (wanted, refused) = {
+        let inner = shared.lock();
+        let refused = key.as_ref().is_some_and(|key| inner.refused.contains(key));
+        (inner.key.clone(), refused)
+    };
+    if refused || (wanted.is_some() && key != wanted) {
         return refuse(
             wire,
             StatusCode::UNAUTHORIZED,

@@ -230,6 +230,7 @@ async fn a_socket_that_vanishes_is_made_anew_and_who_is_connected_stays_so() -> 
     let daemon = Home::new()?.start().await?;
     let socket = daemon.socket()?;
     let mut connected = daemon.observer().await?;
+    connected.call("session.list", json!({})).await?;
     std::fs::remove_file(&socket)?;
     let made_anew = async {
         while Peer::connect(&socket).await.is_err() {

@@ -16,6 +16,7 @@ mod instructions;
 mod jobs;
 mod lifecycle;
 mod limits;
+mod login;
 mod machines;
 mod model_server;
 mod models;

@@ -264,3 +264,22 @@ async fn a_redirect_is_not_followed_and_the_key_stays_at_home() -> anyhow::Resul
     assert!(elsewhere.requests().is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_key_that_a_command_printed_is_asked_for_again_once_the_provider_refuses_it() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("here")))?;
+    server.require_key("the-second-key");
+    let home = Home::new()?;
+    let file = home.path().join("printed");
+    std::fs::write(&file, "the-first-key")?;
+    let printing = format!("api_key_command = \"cat {}\"", file.display());
+    let profile = tests::daemon::profile(&server, Wire::Chat).replace("api_key = \"a-test-key\"", &printing);
+    let daemon = home.config(&profile)?.start().await?;
+    let session = daemon.session("ask").await?;
+    let (end, _) = turn(&daemon, &session, 1).await?;
+    assert_eq!(end["reason"]["kind"], "authentication", "{end}");
+    std::fs::write(&file, "the-second-key")?;
+    let (end, _) = turn(&daemon, &session, 2).await?;
+    assert_eq!(end["outcome"], "completed", "{end}");
+    Ok(())
+}

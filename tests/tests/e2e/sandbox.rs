@@ -12,7 +12,7 @@ async fn is_sandboxed(daemon: &TestDaemon) -> anyhow::Result<bool> {
     let doctor = daemon.ctl(&["doctor", "--json"]).await?.ok()?.json()?;
     let full = doctor["sandbox"] == "workspace-write" && doctor["checks"][0]["standing"] == "good";
     if !full {
-        eprintln!("SKIP: no full sandbox here: {doctor}");
+        tests::skip::note(&format!("no full sandbox here: {doctor}"));
     }
     Ok(full)
 }

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tests::daemon::{Home, TestDaemon};
 use tests::model_server::{ModelServer, Reply, Script, Wire};
+use tests::oauth_server::{OauthServer, browse};
+use tests::skip;
 use tests::socket::{Peer, is};
 
 const FIRST: &str = "sk-e2e/first-half+";
@@ -19,8 +21,8 @@ const FORMS: [&str; 4] = [
     "zay1lMmUvZmlyc3QtaGFsZitzZWNvbmQtaGFsZi00NzEx",
 ];
 
-fn config(server: &ModelServer) -> String {
-    tests::daemon::profile(server, Wire::Messages).replace("api_key = \"a-test-key\"", "api_key_env = \"SCRIPTED_KEY\"")
+fn config(server: &ModelServer, wire: Wire) -> String {
+    tests::daemon::profile(server, wire).replace("api_key = \"a-test-key\"", "api_key_env = \"SCRIPTED_KEY\"")
 }
 
 /// Prints the key in two halves, waiting for the gate between them, then encoded, then too often for the model to see it all.
@@ -109,7 +111,9 @@ async fn frames(peer: &mut Peer, gate: &Path) -> anyhow::Result<Vec<Value>> {
 #[tokio::test]
 async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Result<()> {
     let server = ModelServer::start(script())?;
-    let home = Home::new()?.env("AGENTD_LOG", "trace").config(&config(&server))?;
+    let home = Home::new()?
+        .env("AGENTD_LOG", "trace")
+        .config(&config(&server, Wire::Messages))?;
     let daemon = home.start().await?;
     let project = daemon.home.project();
     std::fs::write(project.join("settings"), format!("key = {FIRST}{SECOND}\nport = 1\n"))?;
@@ -159,5 +163,186 @@ async fn a_key_that_tools_print_and_providers_echo_is_nowhere() -> anyhow::Resul
         files(&daemon.home.state_dir().join("log"))?.contains("TRACE"),
         "the log is not as talkative as it can be"
     );
+    Ok(())
+}
+
+/// What a model does that has the key from somewhere: thinks it, says it, runs it, writes it, prints it in lines of base64.
+fn leaky() -> Script {
+    let key = format!("{FIRST}{SECOND}");
+    Script::by_step([
+        Reply::text(format!("I will use {key} now"))
+            .reasoning(format!("hm, the key is {key}"))
+            .call(
+                "bash",
+                json!({"command": format!("touch here; echo 'x-api-key: {key}'; base64 -w 20 whole")}),
+            ),
+        Reply::tool(
+            "write_file",
+            json!({"path": "made", "content": format!("key = {key}\n")}),
+        ),
+        Reply::text(format!("done with {key}")),
+    ])
+}
+
+/// Neither in one line nor in several.
+fn has_no_line_of_the_key(place: &str, text: &str) -> anyhow::Result<()> {
+    let joined: String = text.replace("\\n", "").split_whitespace().collect();
+    for form in FORMS {
+        ensure!(!joined.contains(form), "{place} has {form} in lines: {text:.2000}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_that_a_model_or_a_person_writes_is_nowhere_on_any_wire() -> anyhow::Result<()> {
+    let key = format!("{FIRST}{SECOND}");
+    for wire in [Wire::Messages, Wire::Chat, Wire::Responses] {
+        let server = ModelServer::start(leaky())?;
+        let home = Home::new()?.env("AGENTD_LOG", "trace").config(&config(&server, wire))?;
+        let daemon = home.start().await?;
+        std::fs::write(daemon.home.project().join("whole"), &key)?;
+        let mut peer = bring_key(&daemon).await?;
+
+        // Asked about: what is shown, and what the person answers.
+        let asking = daemon.session("ask").await?;
+        let mut asked = daemon.controller().await?;
+        asked.attach(&asking, Some(0)).await?;
+        daemon.send(&asking, &format!("use {key}")).await?;
+        let approval = daemon.approval(&asking).await?;
+        has_no_key("an approval", &approval.to_string())?;
+        has_no_key("`approvals`", &daemon.ctl(&["approvals"]).await?.ok()?.stdout)?;
+        let edited = json!({
+            "id": approval["id"], "digest": approval["digest"], "decision": "once",
+            "arguments": {"command": format!("touch here; echo 'key: {key}'; base64 -w 20 whole")},
+        });
+        peer.call("approval.answer", edited).await?;
+        let second = daemon.approval(&asking).await?;
+        let refusal = json!({
+            "id": second["id"], "digest": second["digest"], "decision": "deny", "feedback": format!("not with {key}"),
+        });
+        peer.call("approval.answer", refusal).await?;
+        let frames = asked
+            .until("the turn's end", |frame| is(frame, "turn.completed"))
+            .await?;
+        has_no_key(
+            "a frame of asking",
+            &frames.iter().map(Value::to_string).collect::<String>(),
+        )?;
+
+        // Run: the command and the file get the mark.
+        let session = daemon.session("all").await?;
+        peer.attach(&session, Some(0)).await?;
+        daemon.send(&session, "go").await?;
+        let frames = peer
+            .until("the turn's end", |frame| is(frame, "turn.completed"))
+            .await?;
+        let shown: String = frames.iter().map(Value::to_string).collect();
+        has_no_key("a frame", &shown)?;
+        has_no_line_of_the_key("a frame", &shown)?;
+        let made = std::fs::read_to_string(daemon.home.project().join("made"))?;
+        assert_eq!(made, format!("key = {MARK}\n"), "what is shown is what is written");
+        let log = daemon.log(&session)?;
+        let output = log
+            .iter()
+            .find(|event| event.kind == "tool.completed")
+            .context("a result")?;
+        assert!(
+            output.text("output").starts_with(&format!("x-api-key: {MARK}\n")),
+            "{output:?}"
+        );
+
+        // What grew is what was recorded.
+        let texts = log
+            .iter()
+            .filter(|event| event.kind == "item.completed" && event.text("type") == "text");
+        let recorded: Vec<&str> = texts.map(|event| event.text("text")).collect();
+        assert_eq!(
+            recorded,
+            [format!("I will use {MARK} now"), format!("done with {MARK}")]
+        );
+        let grown: String = frames
+            .iter()
+            .filter(|frame| is(frame, "delta") && frame["stream"] == "text")
+            .filter_map(|frame| frame["text"].as_str())
+            .collect();
+        ensure!(grown.contains(&format!("I will use {MARK} now")), "{grown}");
+
+        for seen in server.seen() {
+            for form in FORMS {
+                ensure!(
+                    !seen.body.to_string().contains(form),
+                    "a request has {form}: {}",
+                    seen.body
+                );
+            }
+            has_no_line_of_the_key("a request", &seen.body.to_string())?;
+        }
+        let state = files(&daemon.home.state_dir())?;
+        has_no_key("the state directory", &state)?;
+        has_no_line_of_the_key("the state directory", &state)?;
+        has_no_key("`tail`", &daemon.ctl(&["tail", &asking]).await?.ok()?.stdout)?;
+        has_no_key("`show`", &daemon.ctl(&["show", &session]).await?.ok()?.stdout)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn tokens_of_a_login_are_in_their_file_and_nowhere_else() -> anyhow::Result<()> {
+    let Some(oauth) = OauthServer::start().await? else {
+        skip!("no real OAuth server; .ci/run sets it up")
+    };
+    let server = ModelServer::start(Script::by(|seen| {
+        let key = seen.key.clone().unwrap_or_default();
+        match seen.step() {
+            0 => Reply::text(format!("my token is {key}"))
+                .call("bash", json!({"command": format!("echo {key}; cat tokens")})),
+            _ => Reply::text("done"),
+        }
+    }))?;
+    let profile = config(&server, Wire::Chat).replace("api_key_env = \"SCRIPTED_KEY\"", "auth = \"login\"");
+    let home = Home::new()?
+        .env("AGENTD_LOG", "trace")
+        .config(&(profile + &oauth.table("scripted")))?;
+    let daemon = home.start().await?;
+    let mut peer = daemon.controller().await?;
+    let started = peer.call("auth.login", json!({})).await?;
+    browse(started["url"].as_str().context("the address")?, None).await?;
+    let done = peer.call("auth.wait", json!({"login": started["login"]})).await?;
+    let file = std::path::PathBuf::from(done["kept"].as_str().context("the file")?);
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+    let login = kept["logins"]
+        .as_object()
+        .and_then(|logins| logins.values().next())
+        .context("a login")?;
+    let tokens: Vec<&str> = ["access_token", "refresh_token"]
+        .iter()
+        .filter_map(|name| login[*name].as_str())
+        .collect();
+    ensure!(tokens.len() == 2, "{kept}");
+    std::fs::write(daemon.home.project().join("tokens"), tokens.join("\n"))?;
+
+    let session = daemon.session("all").await?;
+    peer.attach(&session, Some(0)).await?;
+    daemon.send(&session, "go").await?;
+    let frames = peer
+        .until("the turn's end", |frame| is(frame, "turn.completed"))
+        .await?;
+    let frames: String = frames.iter().map(Value::to_string).collect();
+    // The answers of `auth.*` are seen by the client that asked, and by nobody after it.
+    let answers = format!("{started}{done}");
+    std::fs::remove_file(&file)?;
+    let requests: String = server.seen().iter().map(|seen| seen.body.to_string()).collect();
+    let state = files(&daemon.home.state_dir())?;
+    for (place, text) in [
+        ("a frame", &frames),
+        ("an answer", &answers),
+        ("a request", &requests),
+        ("the state directory", &state),
+    ] {
+        for token in &tokens {
+            ensure!(!text.contains(token), "{place} has a token");
+        }
+    }
+    ensure!(frames.contains(MARK) && requests.contains(MARK), "{frames}");
     Ok(())
 }

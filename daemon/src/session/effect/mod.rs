@@ -4,4 +4,5 @@
 pub(crate) mod instructions;
 pub(crate) mod job;
 pub(crate) mod model;
+mod said;
 pub(crate) mod tool;

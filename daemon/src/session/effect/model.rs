@@ -2,6 +2,7 @@
 //! asked for.
 
 use super::instructions::find;
+use super::said::{self, Growing};
 use crate::auth::Redactor;
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
@@ -80,7 +81,7 @@ impl ModelCall {
     pub(crate) async fn run(mut self) -> ModelEnd {
         let result = match self.reply().await {
             Ok(replied) => Ok(replied),
-            Err(error) => Err(failed(self.key.clone(), error)),
+            Err(error) => Err(failed(self.key.clone(), error, &self.redactor)),
         };
         ModelEnd {
             result,
@@ -113,8 +114,10 @@ impl ModelCall {
         let mut sink = FeedSink {
             feed: Arc::clone(&self.feed),
             key: self.key.clone(),
+            growing: Growing::new(&self.redactor),
         };
         let reply = chosen.provider.call(&request, &mut sink).await?;
+        sink.finish();
         let ModelReply {
             items,
             stop,
@@ -122,9 +125,13 @@ impl ModelCall {
             model,
             ..
         } = reply;
+        let items: Vec<ReplyItem> = items
+            .into_iter()
+            .map(|item| said::clean(item, &self.redactor))
+            .collect();
         let model = ModelRef {
             profile: chosen.profile.clone(),
-            model: model.unwrap_or_else(|| request.model.clone()),
+            model: model.map_or_else(|| request.model.clone(), |model| self.redactor.clean_text(model)),
             origin: origin.0,
         };
         let room = Room {
@@ -260,7 +267,7 @@ fn tool_spec(tool: &dyn Tool) -> ToolSpec {
     }
 }
 
-fn failed(key: ModelKey, error: ModelError) -> Failed {
+fn failed(key: ModelKey, error: ModelError, redactor: &Redactor) -> Failed {
     let retry = if error.class.retryable() {
         Retry::After(error.retry_after)
     } else {
@@ -271,8 +278,8 @@ fn failed(key: ModelKey, error: ModelError) -> Failed {
         key,
         error: Reason {
             kind,
-            message: error.message,
-            hint: error.hint,
+            message: redactor.clean_text(error.message),
+            hint: error.hint.map(|hint| redactor.clean_text(hint)),
         },
         retry,
         usage: error.usage,
@@ -283,6 +290,22 @@ fn failed(key: ModelKey, error: ModelError) -> Failed {
 struct FeedSink {
     feed: Arc<Feed>,
     key: ModelKey,
+    growing: Growing,
+}
+
+impl FeedSink {
+    /// Shows what was held back, now that the reply is whole.
+    fn finish(self) {
+        for (index, rest) in self.growing.finish() {
+            show(&self.feed, index, &rest);
+        }
+    }
+}
+
+fn show(feed: &Feed, index: usize, text: &str) {
+    if !text.is_empty() {
+        feed.push(index, text);
+    }
 }
 
 impl Sink for FeedSink {
@@ -292,13 +315,14 @@ impl Sink for FeedSink {
             ItemKind::Reasoning => (OpenType::Reasoning, Stream::Text, None),
             ItemKind::Refusal => (OpenType::Refusal, Stream::Text, None),
             ItemKind::Opaque => (OpenType::Opaque, Stream::Text, None),
-            ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(name)),
+            ItemKind::Call { name, .. } => (OpenType::Call, Stream::Arguments, Some(self.growing.clean(name))),
         };
         self.feed
             .open(ItemId::reply(self.key.seq, index), index, item_type, stream, tool);
     }
 
     fn push(&mut self, index: usize, text: &str) {
-        self.feed.push(index, text);
+        let text = self.growing.push(index, text);
+        show(&self.feed, index, &text);
     }
 }
