@@ -12,7 +12,7 @@ pub(super) fn get(api: &Api, params: ConfigGetParams) -> Result<ConfigView, RpcE
 }
 
 pub(super) fn set(api: &Api, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
-    config::shown::set(&user(api).path(), &params.key, &params.value).map_err(|error| error.told())?;
+    config::shown::set(user(api).path(), &params.key, &params.value).map_err(|error| error.told())?;
     view(api, None)
 }
 

@@ -144,11 +144,10 @@ async fn a_project_cannot_name_the_program() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_terminal_rings_when_its_question_appears() -> anyhow::Result<()> {
-    let script = Script::by_step([
-        Reply::tool("bash", json!({"command": "touch made"})),
-        Reply::text("Done."),
-    ]);
-    let server = ModelServer::start(script)?;
+    let server = ModelServer::start(Script::by(|seen| match (seen.last_text(), seen.step()) {
+        ("make it", 0) => Reply::tool("bash", json!({"command": "touch made"})),
+        _ => Reply::text("Hello there."),
+    }))?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     daemon.session("ask").await?;
     let Some(terminals) = Terminals::start(&daemon.home).await? else {
@@ -165,6 +164,11 @@ async fn a_terminal_rings_when_its_question_appears() -> anyhow::Result<()> {
         if name == "attach" {
             terminals
                 .until(&mut terminal, "the first screen", |text| text.contains("/help"))
+                .await?;
+            // What is asked from here on is news to it, and no history.
+            daemon.ctl(&["send", "-s", "last", "hello"]).await?.ok()?;
+            terminals
+                .until(&mut terminal, "the first answer", |text| text.contains("Hello there."))
                 .await?;
             daemon
                 .ctl(&["send", "-s", "last", "--no-wait", "make it"])

@@ -157,7 +157,7 @@ async fn send(invocation: &Invocation, arguments: Arguments, known: &mut ResultL
     }
     // From the moment the input may be durable, Ctrl-C has to interrupt its turn and not just to leave it running.
     let mut signals = Signals::new()?;
-    let delivered = match signals.during(deliver::deliver(invocation, &connect, plan)).await {
+    let delivered = match Box::pin(signals.during(deliver::deliver(invocation, &connect, plan))).await {
         Ok(delivered) => delivered?,
         Err(caught) => return Ok(caught.exit()),
     };
