@@ -164,7 +164,7 @@ impl Change {
 
     /// Whether this is the change of `digest`. Changes the session itself has made since, each judged for itself, do not
     /// make it another one: a reply may hold several edits of one file.
-    fn is_of(&self, digest: &str, place: &Place) -> bool {
+    pub(super) fn is_of(&self, digest: &str, place: &Place) -> bool {
         let earlier = place.read.own_ancestors(&self.before.resolved.path, self.preimage());
         let preimages = std::iter::once(self.preimage()).chain(earlier.iter().map(String::as_str));
         preimages
@@ -173,7 +173,7 @@ impl Change {
     }
 
     /// For policy and the approval.
-    pub(super) fn inspected(self) -> Inspected {
+    pub(super) fn inspected(&self) -> Inspected {
         let digest = self.digest_over(self.preimage());
         let resolved = &self.before.resolved;
         let paths = vec![resolved.fact(Access::Write)];
@@ -187,7 +187,7 @@ impl Change {
                 host: None,
             },
             action: Action {
-                diff: Some(self.diff.text),
+                diff: Some(self.diff.text.clone()),
                 path,
                 ..Action::default()
             },
@@ -196,11 +196,8 @@ impl Change {
         }
     }
 
-    /// Makes the change, if it still is the one of `digest`.
-    pub(super) fn apply(self, digest: &str, place: &Place) -> Ended {
-        if !self.is_of(digest, place) {
-            return Ended::changed_since_approved();
-        }
+    /// Makes the change, unless the file became another one since it was looked at.
+    pub(super) fn apply(self, place: &Place) -> Ended {
         let resolved = &self.before.resolved;
         let expected = self
             .before

@@ -2,13 +2,14 @@
 
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::change::{Before, Change};
-use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking, nearest};
+use super::file_tool::FileTool;
+use super::patience::Patience;
+use super::{ArgumentError, Ended, Inspected, Place, Spec, arguments, nearest};
 
 /// Line numbers of matches told when there are too many.
 const MATCHES_TOLD: usize = 10;
@@ -137,24 +138,25 @@ fn too_many(path: &str, content: &str, places: &[usize]) -> String {
     )
 }
 
-#[async_trait]
-impl Tool for EditFile {
-    fn spec(&self) -> &Spec {
+impl FileTool for EditFile {
+    type Call = Change;
+
+    fn about() -> &'static Spec {
         &SPEC
     }
 
-    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-        let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || change(&arguments, &place).map(Change::inspected)).await?
+    fn look(arguments: &Value, place: &Place) -> Result<(Change, Inspected), ArgumentError> {
+        let change = change(arguments, place)?;
+        let inspected = change.inspected();
+        Ok((change, inspected))
     }
 
-    async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
-        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), run.place);
-        Ended::of_blocking(move || match change(&arguments, &place) {
-            Ok(change) => change.apply(&digest, &place),
-            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
-        })
-        .await
+    fn is_of(change: &Change, _now: &Inspected, digest: &str, place: &Place) -> bool {
+        change.is_of(digest, place)
+    }
+
+    fn act(change: Change, place: &Place, _patience: &Patience) -> Result<Ended, ArgumentError> {
+        Ok(change.apply(place))
     }
 }
 

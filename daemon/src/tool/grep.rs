@@ -4,7 +4,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -13,10 +12,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::{CallDigest, agrees};
+use super::digest::CallDigest;
 use super::listed;
 use super::patience::Patience;
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use super::file_tool::FileTool;
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
 use crate::target::open::OpenFile;
@@ -175,13 +175,6 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         digest,
         writes: false,
     })
-}
-
-/// The arguments as they are now, and what is to be judged of them.
-fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
-    let checked = Checked::new(arguments, place)?;
-    let inspected = inspected(arguments, &checked, place)?;
-    Ok((checked, inspected))
 }
 
 fn run(checked: &Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
@@ -347,28 +340,21 @@ impl Sink for Lines {
     }
 }
 
-#[async_trait]
-impl Tool for Grep {
-    fn spec(&self) -> &Spec {
+impl FileTool for Grep {
+    type Call = Checked;
+
+    fn about() -> &'static Spec {
         &SPEC
     }
 
-    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-        let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
+    fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+        let checked = Checked::new(arguments, place)?;
+        let inspected = inspected(arguments, &checked, place)?;
+        Ok((checked, inspected))
     }
 
-    async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
-        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
-        let patience = Patience::new(context.stop);
-        Ended::of_blocking(move || match looked(&arguments, &place) {
-            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok((checked, _)) => {
-                run(&checked, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
-            }
-            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
-        })
-        .await
+    fn act(checked: Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
+        run(&checked, place, patience)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::{CallDigest, agrees};
+use super::digest::CallDigest;
 use super::listed::Paths;
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use super::file_tool::FileTool;
+use super::patience::Patience;
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
 use crate::target::Resolved;
@@ -93,13 +94,6 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
     })
 }
 
-/// The arguments as they are now, and what is to be judged of them.
-fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
-    let checked = Checked::new(arguments, place)?;
-    let inspected = inspected(arguments, &checked, place)?;
-    Ok((checked, inspected))
-}
-
 fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
     let mut paths = Paths::default();
     let walked = place
@@ -114,27 +108,21 @@ fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
     Ok(Ended::new(Outcome::Ok, [&paths.shown(&walked), none, hidden].concat()))
 }
 
-#[async_trait]
-impl Tool for ListDir {
-    fn spec(&self) -> &Spec {
+impl FileTool for ListDir {
+    type Call = Checked;
+
+    fn about() -> &'static Spec {
         &SPEC
     }
 
-    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-        let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
+    fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+        let checked = Checked::new(arguments, place)?;
+        let inspected = inspected(arguments, &checked, place)?;
+        Ok((checked, inspected))
     }
 
-    async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
-        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
-        Ended::of_blocking(move || match looked(&arguments, &place) {
-            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok((checked, _)) => {
-                run(&checked, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
-            }
-            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
-        })
-        .await
+    fn act(checked: Checked, place: &Place, _patience: &Patience) -> Result<Ended, ArgumentError> {
+        run(&checked, place)
     }
 }
 

@@ -32,6 +32,7 @@ mod digest;
 mod duration;
 mod edit_file;
 mod fetch_url;
+mod file_tool;
 mod glob;
 mod grep;
 mod job_kill;

@@ -3,16 +3,17 @@
 use std::io::{BufRead, BufReader, Read};
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::digest::{CallDigest, agrees, content_hash, hex};
+use super::digest::{CallDigest, content_hash, hex};
 use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use super::file_tool::FileTool;
+use super::patience::Patience;
+use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
 use crate::target::open::OpenFile;
@@ -111,13 +112,6 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         digest,
         writes: false,
     })
-}
-
-/// The arguments as they are now, and what is to be judged of them.
-fn looked(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
-    let checked = Checked::new(arguments, place)?;
-    let inspected = inspected(arguments, &checked, place)?;
-    Ok((checked, inspected))
 }
 
 fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
@@ -367,27 +361,21 @@ impl Window {
     }
 }
 
-#[async_trait]
-impl Tool for ReadFile {
-    fn spec(&self) -> &Spec {
+impl FileTool for ReadFile {
+    type Call = Checked;
+
+    fn about() -> &'static Spec {
         &SPEC
     }
 
-    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-        let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || Ok(looked(&arguments, &place)?.1)).await?
+    fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
+        let checked = Checked::new(arguments, place)?;
+        let inspected = inspected(arguments, &checked, place)?;
+        Ok((checked, inspected))
     }
 
-    async fn run(&self, arguments: &Value, digest: &str, context: RunContext) -> Ended {
-        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), context.place);
-        Ended::of_blocking(move || match looked(&arguments, &place) {
-            Ok((_, now)) if !agrees(&now.digest, &digest) => Ended::changed_since_approved(),
-            Ok((checked, _)) => {
-                run(&checked, &place).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
-            }
-            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
-        })
-        .await
+    fn act(checked: Checked, place: &Place, _patience: &Patience) -> Result<Ended, ArgumentError> {
+        run(&checked, place)
     }
 }
 

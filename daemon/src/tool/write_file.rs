@@ -2,13 +2,14 @@
 
 use std::sync::LazyLock;
 
-use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::change::{Before, Change};
-use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments, blocking};
+use super::file_tool::FileTool;
+use super::patience::Patience;
+use super::{ArgumentError, Ended, Inspected, Place, Spec, arguments};
 
 /// Bytes of a file written in one call. What is larger is made by a command.
 const CONTENT_LIMIT_BYTES: usize = 1024 * 1024;
@@ -53,24 +54,25 @@ fn change(arguments: &Value, place: &Place) -> Result<Change, ArgumentError> {
     Change::new(NAME, arguments, place, before, parsed.content)
 }
 
-#[async_trait]
-impl Tool for WriteFile {
-    fn spec(&self) -> &Spec {
+impl FileTool for WriteFile {
+    type Call = Change;
+
+    fn about() -> &'static Spec {
         &SPEC
     }
 
-    async fn inspect(&self, arguments: &Value, place: &Place) -> Result<Inspected, ArgumentError> {
-        let (arguments, place) = (arguments.clone(), place.clone());
-        blocking(move || change(&arguments, &place).map(Change::inspected)).await?
+    fn look(arguments: &Value, place: &Place) -> Result<(Change, Inspected), ArgumentError> {
+        let change = change(arguments, place)?;
+        let inspected = change.inspected();
+        Ok((change, inspected))
     }
 
-    async fn run(&self, arguments: &Value, digest: &str, run: RunContext) -> Ended {
-        let (arguments, digest, place) = (arguments.clone(), digest.to_string(), run.place);
-        Ended::of_blocking(move || match change(&arguments, &place) {
-            Ok(change) => change.apply(&digest, &place),
-            Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
-        })
-        .await
+    fn is_of(change: &Change, _now: &Inspected, digest: &str, place: &Place) -> bool {
+        change.is_of(digest, place)
+    }
+
+    fn act(change: Change, place: &Place, _patience: &Patience) -> Result<Ended, ArgumentError> {
+        Ok(change.apply(place))
     }
 }
 
