@@ -165,6 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::world::World;
+    use super::super::{Outcome, Tool};
     use super::*;
 
     async fn edit(world: &World, arguments: Value) -> Ended {

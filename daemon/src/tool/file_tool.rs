@@ -51,8 +51,9 @@ impl<T: FileTool> Tool for T {
         let patience = Patience::new(context.stop);
         Ended::of_blocking(move || match T::look(&arguments, &place) {
             Ok((call, now)) if !T::is_of(&call, &now, &digest, &place) => Ended::changed_since_approved(),
-            Ok((call, _)) => T::act(call, &place, &patience)
-                .unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string())),
+            Ok((call, _)) => {
+                T::act(call, &place, &patience).unwrap_or_else(|error| Ended::new(Outcome::Error, error.to_string()))
+            }
             Err(error) => Ended::new(Outcome::NotRun, error.to_string()),
         })
         .await

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::CallDigest;
+use super::file_tool::FileTool;
 use super::listed::Paths;
 use super::patience::Patience;
-use super::file_tool::FileTool;
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
+use super::{Action, ArgumentError, Ended, Inspected, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
 use crate::target::Resolved;
@@ -47,7 +47,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
 });
 
 /// The arguments after they were checked.
-struct Checked {
+pub(super) struct Checked {
     matcher: GlobMatcher,
     dir: Resolved,
 }

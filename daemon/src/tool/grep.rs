@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::CallDigest;
+use super::file_tool::FileTool;
 use super::listed;
 use super::patience::Patience;
-use super::file_tool::FileTool;
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
+use super::{Action, ArgumentError, Ended, Inspected, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
 use crate::target::open::OpenFile;
@@ -84,7 +84,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| {
 });
 
 /// The arguments after they were checked.
-struct Checked {
+pub(super) struct Checked {
     matcher: RegexMatcher,
     context: usize,
     glob: Option<GlobMatcher>,
@@ -363,6 +363,7 @@ impl FileTool for Grep {
 mod tests {
     use serde_json::json;
 
+    use super::super::Tool;
     use super::super::world::World;
     use super::*;
 

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::CallDigest;
-use super::listed::Paths;
 use super::file_tool::FileTool;
+use super::listed::Paths;
 use super::patience::Patience;
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
@@ -46,7 +46,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
 });
 
 /// The arguments after they were checked.
-struct Checked {
+pub(super) struct Checked {
     depth: Depth,
     dir: Resolved,
 }

@@ -10,9 +10,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::digest::{CallDigest, content_hash, hex};
-use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
 use super::file_tool::FileTool;
 use super::patience::Patience;
+use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
@@ -70,7 +70,7 @@ static SPEC: LazyLock<Spec> = LazyLock::new(|| {
 });
 
 /// The arguments after they were checked.
-struct Checked {
+pub(super) struct Checked {
     arguments: Arguments,
     file: Resolved,
 }
@@ -386,6 +386,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::Tool;
     use super::super::world::World;
     use super::*;
 

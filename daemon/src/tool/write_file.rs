@@ -82,6 +82,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::world::World;
+    use super::super::{Outcome, Tool};
     use super::*;
     use crate::policy::facts::Inside;
 
