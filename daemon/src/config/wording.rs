@@ -76,7 +76,7 @@ fn wrong_value(message: &str) -> Option<Said> {
 fn plain_type(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
-        "a nonzero u32" => "a whole number above 0",
+        "a nonzero u32" | "a nonzero usize" => "a whole number above 0",
         "i8" | "i16" | "i32" | "i64" => "a whole number",
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
