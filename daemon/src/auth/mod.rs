@@ -86,6 +86,7 @@ impl Keys {
 
     /// The same for another configuration; what clients have sent stays where it still means something.
     pub fn renewed(&self, config: &Config) -> Self {
+        self.sources.logins.follow(config);
         let asked = asked(config);
         let offered = self
             .held()

@@ -21,8 +21,9 @@ impl ConfiguredModels {
             .iter()
             .map(|profile| self.info(profile, default_name.as_deref() == Some(&profile.name)))
             .collect();
+        let current = self.current();
         for (info, profile) in models.iter_mut().zip(&profiles) {
-            info.needs_login = self.current().keys.needs_login(profile).await;
+            info.needs_login = current.keys.needs_login(profile).await;
         }
         if ask == AskServers::Yes {
             let asked = profiles.iter().map(|profile| self.available(profile));

@@ -143,8 +143,9 @@ impl Models for ConfiguredModels {
         let Choice { profile, .. } = self.choice(profile).map_err(|error| refused(&error))?;
         let current = self.current();
         let with_key = Renewed::new(profile.clone(), Arc::clone(&current.keys), self.http.clone()).await?;
-        let limit = current.config.limits.calls_per_provider;
-        let counted = self.slots.around(Arc::new(with_key), limit);
+        let counted = self
+            .slots
+            .around(Arc::new(with_key), current.config.limits.calls_per_provider);
         // Who waits out a pause takes nobody's place.
         let provider = self.back_offs.around(counted);
         let known = room::known(&current.config.catalog, &profile);

@@ -29,7 +29,8 @@ struct Inner {
     client: Client,
     store: Store,
     redactor: Redactor,
-    state: Mutex<State>,
+    /// Shared with the account of an earlier configuration.
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -70,7 +71,27 @@ impl Account {
             login,
             store,
             redactor,
-            state: Mutex::default(),
+            state: Arc::default(),
+        }))
+    }
+
+    /// The same account as another configuration describes it.
+    pub(super) fn with(&self, login: Arc<Login>, profiles: Vec<String>) -> Self {
+        let Inner {
+            client,
+            store,
+            redactor,
+            state,
+            ..
+        } = &*self.0;
+        Self(Arc::new(Inner {
+            id: login.id(),
+            profiles,
+            client: client.of(Arc::clone(&login)),
+            login,
+            store: store.clone(),
+            redactor: redactor.clone(),
+            state: Arc::clone(state),
         }))
     }
 

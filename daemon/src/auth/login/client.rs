@@ -95,6 +95,11 @@ impl Client {
         }
     }
 
+    /// The client of another login, over the same connection.
+    pub(super) fn of(&self, login: Arc<Login>) -> Self {
+        Self::new(login, Arc::clone(&self.http.0))
+    }
+
     fn scopes(&self) -> impl Iterator<Item = Scope> {
         self.login.scopes.iter().cloned().map(Scope::new)
     }

@@ -34,13 +34,22 @@ use store::Store;
 pub use client::{HttpFailed, TokenHttp};
 pub use error::LoginError;
 
-/// The logins of a configuration.
+/// The logins of the configuration, whatever becomes of it.
 pub struct Logins {
-    accounts: BTreeMap<LoginId, Account>,
-    default_model: Option<String>,
-    /// The last login begun for each account; bounded by the configuration.
+    known: Mutex<Arc<Known>>,
+    store: Store,
+    http: Arc<dyn TokenHttp>,
+    redactor: Redactor,
+    /// The last login begun for each account; bounded by the configurations of this daemon's life.
     running: Mutex<BTreeMap<LoginId, Running>>,
     patience: Patience,
+}
+
+/// What a configuration says about logins.
+#[derive(Default)]
+struct Known {
+    accounts: BTreeMap<LoginId, Account>,
+    default_model: Option<String>,
 }
 
 /// A login that waits for the person, or the outcome of one that is over.
@@ -60,14 +69,51 @@ impl Logins {
         http: Arc<dyn TokenHttp>,
         redactor: &Redactor,
     ) -> Self {
-        let store = Store::new(state_dir, keyring);
+        let logins = Self {
+            known: Mutex::default(),
+            store: Store::new(state_dir, keyring),
+            http,
+            redactor: redactor.clone(),
+            running: Mutex::default(),
+            patience: Patience::default(),
+        };
+        logins.follow(config);
+        logins
+    }
+
+    /// From now on the logins are those of `config`. An account that it still has keeps its tokens, and a renewal under way.
+    pub fn follow(&self, config: &Config) {
+        let before = self.known();
+        let account = |(id, (login, profiles)): (LoginId, (Login, Vec<String>))| {
+            let login = Arc::new(login);
+            let account = match before.accounts.get(&id) {
+                Some(account) => account.with(login, profiles),
+                None => Account::new(
+                    login,
+                    profiles,
+                    Arc::clone(&self.http),
+                    self.store.clone(),
+                    self.redactor.clone(),
+                ),
+            };
+            (id, account)
+        };
+        let known = Known {
+            accounts: self.described(config).into_iter().map(account).collect(),
+            default_model: config.default_model.clone(),
+        };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+    }
+
+    /// The logins that `config` describes, each with the profiles that share it.
+    fn described(&self, config: &Config) -> BTreeMap<LoginId, (Login, Vec<String>)> {
         let mut shared: BTreeMap<LoginId, (Login, Vec<String>)> = BTreeMap::new();
         for profile in config.models.values() {
             let KeySource::Login(login) = &profile.key else {
                 continue;
             };
             if let Some(secret) = &login.client_secret {
-                redactor.learn(&profile.name, [secret.expose_secret()]);
+                self.redactor.learn(&profile.name, [secret.expose_secret()]);
             }
             let (all, profiles) = shared
                 .entry(login.id())
@@ -78,22 +124,12 @@ impl Logins {
             all.scopes.extend(further);
             profiles.push(profile.name.clone());
         }
-        let account = |(id, (login, profiles))| {
-            let account = Account::new(
-                Arc::new(login),
-                profiles,
-                Arc::clone(&http),
-                store.clone(),
-                redactor.clone(),
-            );
-            (id, account)
-        };
-        Self {
-            accounts: shared.into_iter().map(account).collect(),
-            default_model: config.default_model.clone(),
-            running: Mutex::default(),
-            patience: Patience::default(),
-        }
+        shared
+    }
+
+    fn known(&self) -> Arc<Known> {
+        // Replaced in one step, so it is whole whatever panicked.
+        Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The access token for a profile with these settings, renewed if that is due.
@@ -104,7 +140,8 @@ impl Logins {
         let logged_out = || AuthError::LoggedOut {
             profile: profile.to_owned(),
         };
-        let account = self.accounts.get(&login.id()).ok_or_else(logged_out)?;
+        let known = self.known();
+        let account = known.accounts.get(&login.id()).ok_or_else(logged_out)?;
         account.access().await.map_err(|error| match error {
             AccessError::LoggedOut => logged_out(),
             AccessError::Failed(error) => AuthError::Login {
@@ -116,7 +153,7 @@ impl Logins {
 
     /// Whether there are tokens for these settings, as far as is known here.
     pub(super) async fn is_in(&self, login: &Login) -> bool {
-        match self.accounts.get(&login.id()) {
+        match self.known().accounts.get(&login.id()) {
             Some(account) => account.is_in().await,
             None => false,
         }
@@ -124,7 +161,7 @@ impl Logins {
 
     /// Forgets an access token that the provider did not take; the next one is a renewed one.
     pub(super) fn reject(&self, login: &Login, refused: &SecretString) {
-        if let Some(account) = self.accounts.get(&login.id()) {
+        if let Some(account) = self.known().accounts.get(&login.id()) {
             account.reject(refused);
         }
     }
@@ -135,13 +172,13 @@ impl Logins {
     /// No such login, or the provider cannot be asked.
     pub async fn begin(&self, params: LoginParams) -> Result<LoginStarted, LoginError> {
         let account = self.account(params.profile.as_deref())?;
-        let begun = match params.way.unwrap_or_else(|| flow::usual(account)) {
+        let begun = match params.way.unwrap_or_else(|| flow::usual(&account)) {
             LoginWay::Browser => {
                 // The port it waits at may be the one that is wanted again.
-                self.end(account).await;
-                flow::browser(account, self.patience).await?
+                self.end(&account).await;
+                flow::browser(&account, self.patience).await?
             }
-            LoginWay::Device => flow::device(account, self.patience).await?,
+            LoginWay::Device => flow::device(&account, self.patience).await?,
         };
         let number = uuid::Uuid::new_v4().to_string();
         let started = LoginStarted {
@@ -189,7 +226,7 @@ impl Logins {
     /// No such login, or the tokens cannot be taken from where they are kept.
     pub async fn logout(&self, profile: Option<&str>) -> Result<LoggedOut, LoginError> {
         let account = self.account(profile)?;
-        self.end(account).await;
+        self.end(&account).await;
         let before = account.forget().await?;
         tracing::info!(profiles = ?account.profiles(), "logged out");
         let token = before.as_ref().and_then(tokens::Tokens::to_revoke);
@@ -211,18 +248,22 @@ impl Logins {
     }
 
     /// The account of the profile of this name; without one that of the default model, or the only one there is.
-    fn account(&self, profile: Option<&str>) -> Result<&Account, LoginError> {
+    fn account(&self, profile: Option<&str>) -> Result<Account, LoginError> {
+        let Known {
+            accounts,
+            default_model,
+        } = &*self.known();
         let of = |name: &str| {
             let has = |account: &&Account| account.profiles().iter().any(|profile| profile == name);
-            self.accounts.values().find(has)
+            accounts.values().find(has).cloned()
         };
         if let Some(name) = profile {
             return of(name).ok_or_else(|| LoginError::NoLogin(name.to_owned()));
         }
-        let only = self.accounts.values().next().filter(|_| self.accounts.len() == 1);
-        let usual = self.default_model.as_deref().and_then(of);
+        let only = accounts.values().next().filter(|_| accounts.len() == 1).cloned();
+        let usual = default_model.as_deref().and_then(of);
         usual.or(only).ok_or_else(|| {
-            let profiles = self.accounts.values().flat_map(Account::profiles);
+            let profiles = accounts.values().flat_map(Account::profiles);
             LoginError::Unnamed(profiles.cloned().collect())
         })
     }
@@ -254,7 +295,7 @@ impl Logins {
 impl std::fmt::Debug for Logins {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Logins")
-            .field("accounts", &self.accounts.keys())
+            .field("accounts", &self.known().accounts.keys())
             .finish_non_exhaustive()
     }
 }

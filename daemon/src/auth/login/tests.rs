@@ -702,3 +702,24 @@ async fn a_login_is_found_by_its_profile_and_without_one_if_it_is_the_only_one()
     ));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_changed_configuration_keeps_who_is_logged_in_and_knows_its_new_profiles() -> anyhow::Result<()> {
+    let rig = Rig::logged_in("", "access-0", 3600).await?;
+    let profile = |name: &str, origin: &str| {
+        let table = table(name, origin, "");
+        format!("[models.{name}]\nwire = 'openai-chat'\nmodel = 'm'\nauth = 'login'\n{table}")
+    };
+    let changed = profile("c", "https://id.example") + &profile("d", "https://other.example");
+    // Kept in memory: nothing is read again.
+    std::fs::remove_file(rig.file())?;
+    rig.logins.follow(&config(&changed)?);
+    assert_eq!(rig.access().await?, "access-0");
+    assert_eq!(rig.logins.account(Some("c"))?.profiles(), ["c"]);
+    assert!(rig.logins.account(Some("d")).is_ok());
+    assert_eq!(
+        rig.logins.account(Some("a")).err(),
+        Some(LoginError::NoLogin("a".to_owned()))
+    );
+    Ok(())
+}
