@@ -29,6 +29,9 @@ const CONNECTIONS: usize = 256;
 /// Connections at once of one process.
 const CONNECTIONS_PER_PEER: usize = 128;
 
+/// Connections that are being looked at or turned away. Others wait in the kernel's queue, so that a crowd takes no descriptors.
+const ARRIVALS: usize = 32;
+
 /// Time a new connection gets for its first byte, so that silent ones hold no place.
 const FIRST_BYTE: Duration = Duration::from_secs(10);
 
@@ -127,7 +130,7 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
             biased;
             () = stop.cancelled() => break,
             // Before the socket is looked at: who came to one that vanished since is let in, not dropped with it.
-            accepted = bound.listener.accept() => accepted,
+            accepted = gate.accept(&bound.listener) => accepted,
             _ = check.tick() => {
                 if !bound.in_place() {
                     bound = renewed(bound);
@@ -136,9 +139,10 @@ pub(crate) async fn serve(mut bound: Bound, api: Arc<Api>, stop: CancellationTok
             }
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((arrival, stream)) => {
                 number += 1;
                 let connection = Incomer {
+                    arrival,
                     stream,
                     number,
                     methods: methods.clone(),
@@ -176,6 +180,7 @@ fn renewed(bound: Bound) -> Bound {
 /// Places for connections.
 #[derive(Debug, Clone)]
 struct Gate {
+    arrivals: Arc<Semaphore>,
     places: Arc<Semaphore>,
     per_peer: Arc<Mutex<HashMap<i32, usize>>>,
 }
@@ -183,6 +188,7 @@ struct Gate {
 impl Default for Gate {
     fn default() -> Self {
         Self {
+            arrivals: Arc::new(Semaphore::new(ARRIVALS)),
             places: Arc::new(Semaphore::new(CONNECTIONS)),
             per_peer: Arc::default(),
         }
@@ -197,6 +203,14 @@ struct Place {
 }
 
 impl Gate {
+    /// The next connection, when there is time to look at it.
+    async fn accept(&self, listener: &UnixListener) -> io::Result<(OwnedSemaphorePermit, UnixStream)> {
+        let arrival = Arc::clone(&self.arrivals).acquire_owned().await;
+        let arrival = arrival.map_err(io::Error::other)?;
+        let (stream, _) = listener.accept().await?;
+        Ok((arrival, stream))
+    }
+
     fn enter(&self, pid: i32) -> Option<Place> {
         let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let mut per_peer = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -227,6 +241,7 @@ impl Drop for Place {
 
 /// A connection that was accepted and not yet looked at.
 struct Incomer {
+    arrival: OwnedSemaphorePermit,
     stream: UnixStream,
     number: usize,
     methods: jsonrpsee::Methods,
@@ -246,6 +261,7 @@ impl Incomer {
             let error = RpcError::new(ErrorKind::LimitReached, "the daemon has too many connections");
             return refuse(&mut self.stream, error.hint("close some and try again")).await;
         };
+        drop(self.arrival);
         match timeout(FIRST_BYTE, peek(&self.stream)).await {
             Ok(Ok(Some(first))) if is_http(first) => return refuse_http(&mut self.stream).await,
             Ok(Ok(Some(_))) => {}

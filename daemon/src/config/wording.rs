@@ -15,6 +15,7 @@ pub(super) fn reword(message: &str) -> Said {
     unknown_key(message)
         .or_else(|| unknown_word(message))
         .or_else(|| wrong_value(message))
+        .or_else(|| said_twice(message))
         .unwrap_or_else(|| Said {
             message: message.to_owned(),
             hint: None,
@@ -47,6 +48,15 @@ fn unknown_word(message: &str) -> Option<Said> {
         message: "unknown value".to_owned(),
         hint: Some(hint),
         about_value: true,
+    })
+}
+
+/// "duplicate key": most often a table that the template has already.
+fn said_twice(message: &str) -> Option<Said> {
+    (message == "duplicate key").then(|| Said {
+        message: "this key or table stands in the file before".to_owned(),
+        hint: Some("put what belongs to a table under its first heading".to_owned()),
+        about_value: false,
     })
 }
 

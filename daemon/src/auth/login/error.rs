@@ -86,7 +86,7 @@ impl LoginError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoLogin(_) | Self::Unnamed(_) => Some(
-                "a profile logs in with auth = \"login\" and a table [models.NAME.login]; after a change of the config: agentctl daemon restart"
+                "a profile logs in with auth = \"login\" and a table [models.NAME.login]: agentctl config edit"
                     .to_owned(),
             ),
             Self::NoWay { endpoint, .. } if *endpoint == "device_url" => {

@@ -113,6 +113,7 @@ fn what_is_wrong_is_told_with_line_and_proposal() {
         "[models.'a b']\nwire = 'demo'",
         "[session\nmax_steps = 3",
         "max_steps",
+        "[session]\nmax_steps = 3\n[session]\nmode = 'ask'",
     ];
     let told: Vec<String> = wrong
         .iter()
@@ -154,6 +155,8 @@ fn what_is_wrong_is_told_with_line_and_proposal() {
     config.toml:1: a profile's name has 1 to 64 letters, digits, `.`, `_` and `-`
     config.toml:1: unclosed table, expected `]`
     config.toml:1: key with no value, expected `=`
+    config.toml:3: this key or table stands in the file before
+    hint: put what belongs to a table under its first heading
     "#);
 }
 
