@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tests::daemon::{Home, TestDaemon, profile};
-use tests::model_server::{ModelServer, Reply, Script, Wire};
+use tests::model_server::{Gate, ModelServer, Reply, Script, Wire};
 use tests::terminal::Terminals;
 use tests::{skip, soon};
 
@@ -144,9 +144,11 @@ async fn a_project_cannot_name_the_program() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_terminal_rings_when_its_question_appears() -> anyhow::Result<()> {
-    let server = ModelServer::start(Script::by(|seen| match (seen.last_text(), seen.step()) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match (seen.last_text(), seen.step()) {
         ("make it", 0) => Reply::tool("bash", json!({"command": "touch made"})),
-        _ => Reply::text("Hello there."),
+        _ => Reply::text("Hello there.").deltas(2).gate(&held),
     }))?;
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     daemon.session("ask").await?;
@@ -165,11 +167,14 @@ async fn a_terminal_rings_when_its_question_appears() -> anyhow::Result<()> {
             terminals
                 .until(&mut terminal, "the first screen", |text| text.contains("/help"))
                 .await?;
-            // What is asked from here on is news to it, and no history.
-            daemon.ctl(&["send", "-s", "last", "hello"]).await?.ok()?;
+            daemon.ctl(&["send", "-s", "last", "--no-wait", "hello"]).await?.ok()?;
+            gate.release(1);
+            // A reply that is not over is in no history: what is asked from here on is news to this terminal.
             terminals
-                .until(&mut terminal, "the first answer", |text| text.contains("Hello there."))
+                .until(&mut terminal, "half an answer", |text| text.contains("Hello"))
                 .await?;
+            gate.open();
+            daemon.ctl(&["wait", "last"]).await?.ok()?;
             daemon
                 .ctl(&["send", "-s", "last", "--no-wait", "make it"])
                 .await?
