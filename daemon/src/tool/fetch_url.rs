@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::digest::{CallDigest, agrees};
 use super::output::{WHOLE_LIMIT_BYTES, bounded};
 use super::web::{Extent, Failure, Fetched, Page, TextOf, Web, text_of};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
 
 /// Bytes of a page the model sees.
 const OUTPUT_LIMIT_BYTES: usize = 50_000;
@@ -115,22 +114,7 @@ impl Tool for FetchUrl {
     }
 
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
-        let url = self.url(arguments)?;
-        let host = url.host_str().map(str::to_owned);
-        Ok(Inspected {
-            facts: Facts {
-                tool: NAME.into(),
-                host: host.clone(),
-                ..Facts::default()
-            },
-            action: Action {
-                host,
-                url: Some(url.into()),
-                ..Action::default()
-            },
-            digest: CallDigest::nowhere(NAME, arguments).finish(),
-            writes: false,
-        })
+        Ok(Inspected::nowhere(NAME, arguments).reaching(self.url(arguments)?))
     }
 
     async fn run(&self, arguments: &Value, digest: &str, mut run: RunContext) -> Ended {

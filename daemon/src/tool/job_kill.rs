@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments};
 
 /// From the request to end to the kill.
 const KILL_AFTER: Duration = Duration::from_secs(2);
@@ -48,13 +47,8 @@ impl Tool for JobKill {
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         let Arguments { job: _ } = arguments::parse(arguments)?;
         Ok(Inspected {
-            facts: Facts {
-                tool: SPEC.name.into(),
-                ..Facts::default()
-            },
-            action: Action::default(),
-            digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
             writes: true,
+            ..Inspected::nowhere(SPEC.name, arguments)
         })
     }
 

@@ -10,10 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::{
-    Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments, duration,
-};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, StopLevel, Tool, arguments, duration};
 
 /// Looks at jobs.
 pub(super) struct JobOutput;
@@ -54,15 +51,7 @@ impl Tool for JobOutput {
 
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         parsed(arguments)?;
-        Ok(Inspected {
-            facts: Facts {
-                tool: SPEC.name.into(),
-                ..Facts::default()
-            },
-            action: Action::default(),
-            digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
-            writes: false,
-        })
+        Ok(Inspected::nowhere(SPEC.name, arguments))
     }
 
     async fn run(&self, arguments: &Value, digest: &str, mut run: RunContext) -> Ended {

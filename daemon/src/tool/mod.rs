@@ -114,6 +114,21 @@ pub struct Inspected {
     pub writes: bool,
 }
 
+impl Inspected {
+    /// A call of `tool` that touches no file and changes nothing: its arguments are all it is judged by.
+    fn nowhere(tool: &str, arguments: &Value) -> Self {
+        Self {
+            facts: Facts {
+                tool: tool.into(),
+                ..Facts::default()
+            },
+            action: Action::default(),
+            digest: digest::CallDigest::nowhere(tool, arguments).finish(),
+            writes: false,
+        }
+    }
+}
+
 /// What an approval shows. Exactly one of `command`, `path` and `host` is the subject.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {

@@ -9,8 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
 
 /// Tells the time.
 pub(super) struct Time;
@@ -46,15 +45,7 @@ impl Tool for Time {
 
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         let Arguments {} = arguments::parse(arguments)?;
-        Ok(Inspected {
-            facts: Facts {
-                tool: SPEC.name.into(),
-                ..Facts::default()
-            },
-            action: Action::default(),
-            digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
-            writes: false,
-        })
+        Ok(Inspected::nowhere(SPEC.name, arguments))
     }
 
     async fn run(&self, arguments: &Value, digest: &str, _run: RunContext) -> Ended {

@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::digest::{CallDigest, agrees};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
 
 /// Items of a list: more than a person follows, and a bound of the session's state.
 const ITEMS_LIMIT: usize = 64;
@@ -103,15 +102,7 @@ impl Tool for TodoWrite {
 
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
         items(arguments)?;
-        Ok(Inspected {
-            facts: Facts {
-                tool: SPEC.name.into(),
-                ..Facts::default()
-            },
-            action: Action::default(),
-            digest: CallDigest::nowhere(SPEC.name, arguments).finish(),
-            writes: false,
-        })
+        Ok(Inspected::nowhere(SPEC.name, arguments))
     }
 
     async fn run(&self, arguments: &Value, digest: &str, _run: RunContext) -> Ended {

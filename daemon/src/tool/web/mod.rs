@@ -12,3 +12,14 @@ mod text;
 pub(super) use get::{Extent, Failure, Fetched, Page, Web};
 pub(super) use reach::Reach;
 pub(super) use text::{TextOf, text_of};
+
+impl super::Inspected {
+    /// The call reaches `url`: rules go by its host, and a person sees the whole of it.
+    pub(in crate::tool) fn reaching(mut self, url: reqwest::Url) -> Self {
+        let host = url.host_str().map(str::to_owned);
+        self.facts.host.clone_from(&host);
+        self.action.host = host;
+        self.action.url = Some(url.into());
+        self
+    }
+}

@@ -14,8 +14,7 @@ use serde_json::Value;
 use super::catalog::SearchEngine;
 use super::digest::{CallDigest, agrees};
 use super::web::{Failure, Fetched, Web};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
-use crate::policy::Facts;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, RunContext, Spec, Tool, arguments};
 
 /// Results the model gets.
 const RESULTS_LIMIT: usize = 8;
@@ -156,22 +155,7 @@ impl Tool for WebSearch {
     }
 
     async fn inspect(&self, arguments: &Value, _place: &Place) -> Result<Inspected, ArgumentError> {
-        let url = self.url(arguments)?;
-        let host = url.host_str().map(str::to_owned);
-        Ok(Inspected {
-            facts: Facts {
-                tool: NAME.into(),
-                host: host.clone(),
-                ..Facts::default()
-            },
-            action: Action {
-                host,
-                url: Some(url.into()),
-                ..Action::default()
-            },
-            digest: CallDigest::nowhere(NAME, arguments).finish(),
-            writes: false,
-        })
+        Ok(Inspected::nowhere(NAME, arguments).reaching(self.url(arguments)?))
     }
 
     async fn run(&self, arguments: &Value, digest: &str, mut run: RunContext) -> Ended {
