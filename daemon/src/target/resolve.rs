@@ -16,7 +16,7 @@ const LINKS_LIMIT: usize = 40;
 const PATH_LIMIT_BYTES: usize = 4095;
 
 /// Trees that show the machine instead of holding files; never inside a root, even if a root is `/`.
-const SYSTEM_TREES: &[&str] = &["/proc", "/sys", "/dev"];
+pub(super) const SYSTEM_TREES: &[&str] = &["/proc", "/sys", "/dev"];
 
 /// A path after resolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,9 +77,10 @@ impl Target {
         })
     }
 
-    /// The path for people: relative to its root, or absolute outside of all roots.
+    /// The path for people: relative to the project's root, or absolute outside of it. In another root a relative path would
+    /// be that of a file of the project.
     pub fn name_of(&self, resolved: &Resolved) -> String {
-        let root = resolved.root.and_then(|index| self.roots().get(index));
+        let root = self.roots().first().filter(|_| resolved.root == Some(0));
         let relative = root.and_then(|root| resolved.path.strip_prefix(&root.path).ok());
         match relative {
             Some(rest) if rest.as_os_str().is_empty() => ".".to_string(),

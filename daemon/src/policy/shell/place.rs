@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::arg::{Arg, UNKNOWN};
 use super::pattern;
-use crate::policy::facts::CommandFact;
+use crate::policy::facts::{CommandFact, outside_of};
 
 /// First-level directories a system does not live without. A pattern ends in `*`.
 const SYSTEM_DIRECTORIES: &[&str] = &[
@@ -129,10 +129,11 @@ impl Spot {
         {
             return Some("your home directory".to_owned());
         }
-        if fact.roots.iter().any(|root| self.is_above(root)) {
-            return Some("a directory that holds the project".to_owned());
-        }
-        None
+        let above = fact.roots.iter().position(|root| self.is_above(root));
+        above.map(|root| match root {
+            0 => "a directory that holds the project".to_owned(),
+            _ => "a directory that holds one the session works in".to_owned(),
+        })
     }
 }
 
@@ -232,7 +233,7 @@ pub(super) fn concern(operand: &Arg, cwd: &Cwd, fact: &CommandFact) -> Option<St
     }
     let outside = |spot: &Spot| !fact.roots.iter().any(|root| spot.path().starts_with(root));
     if cwd.spots(text).iter().any(outside) {
-        return Some(format!("{text} is outside the project."));
+        return Some(format!("{text} is outside {}.", outside_of(&fact.roots)));
     }
     // A pattern before `..` may go through a link, so text says nothing about where it ends.
     if operand.glob && text.contains("..") {

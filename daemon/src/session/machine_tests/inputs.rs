@@ -263,6 +263,7 @@ impl World {
             unattended: None,
             archived: None,
             limits: None,
+            added_roots: Vec::new(),
             by: by(),
         };
         let mode_for_ms = self.random.chance(30).then_some(900);
