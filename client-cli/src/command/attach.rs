@@ -3,9 +3,11 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::values::AddedRoots;
 use clap::CommandFactory;
 use protocol::ErrorKind;
 use protocol::client::ClientError;
+use protocol::method::{SessionUpdate, UpdateParams};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -14,13 +16,25 @@ pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
     #[arg(default_value = "last")]
     session: String,
+    #[command(flatten)]
+    roots: AddedRoots,
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<ExitCode, Failure> {
     // Asked for first, so that a wrong name is told before the screen is touched.
-    let session = invocation
-        .session(&mut invocation.connect().await?, &arguments.session)
-        .await?;
+    let add_roots = invocation.directories(&arguments.roots.add_dir)?;
+    let mut client = invocation.connect().await?;
+    let session = invocation.session(&mut client, &arguments.session).await?;
+    if !add_roots.is_empty() {
+        needs_terminal()?;
+        let params = UpdateParams {
+            session: session.id.0.clone(),
+            add_roots,
+            ..UpdateParams::default()
+        };
+        client.call::<SessionUpdate>(&params).await?;
+    }
+    drop(client);
     open(invocation, Some(session.id.0)).await
 }
 
@@ -41,17 +55,14 @@ pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failur
 
 /// Opens the terminal UI on a session; `None`: on a new one.
 pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Result<ExitCode, Failure> {
-    if !terminal() {
-        return Err(Failure::usage(
-            "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
-        ));
-    }
+    needs_terminal()?;
     let base = invocation.new_session()?;
     let options = client_tui::Options {
         session,
         cwd: invocation.cwd.clone(),
         model: base.model,
         mode: base.mode,
+        add_roots: Vec::new(),
     };
     client_tui::run(options)
         .await
@@ -59,6 +70,15 @@ pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Re
             Ok(error) => error.into(),
             Err(error) => Failure::error(error.to_string()),
         })
+}
+
+fn needs_terminal() -> Result<(), Failure> {
+    if terminal() {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
+    ))
 }
 
 fn terminal() -> bool {
