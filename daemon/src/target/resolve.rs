@@ -243,6 +243,83 @@ mod tests {
     }
 
     #[test]
+    fn every_root_is_inside_and_a_name_outside_of_the_first_is_absolute() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for made in ["root/src", "lib/inner", "other", "linked"] {
+            std::fs::create_dir_all(base.join(made)).unwrap();
+        }
+        symlink("../other", base.join("lib/out")).unwrap();
+        symlink("../lib/inner", base.join("root/in")).unwrap();
+        symlink("linked", base.join("link")).unwrap();
+        let roots = ["root", "lib", "lib/inner", "gone", "link"].map(|name| base.join(name));
+        let target = Target::open(TargetSpec {
+            roots: roots.to_vec(),
+            cwd: base.join("root"),
+            ..TargetSpec::default()
+        })
+        .unwrap();
+        let resolve = |shown: &str| {
+            let resolved = target.resolve(shown).unwrap();
+            (resolved.inside, resolved.root, target.name_of(&resolved))
+        };
+        let absolute = |name: &str| base.join(name).display().to_string();
+        assert_eq!(resolve("src/a"), (Inside::Inside, Some(0), "src/a".to_string()));
+        assert_eq!(resolve("../lib/a"), (Inside::Inside, Some(1), absolute("lib/a")));
+        assert_eq!(resolve("in/a"), (Inside::Inside, Some(2), absolute("lib/inner/a")));
+        for outside in [
+            "../lib/out/a",
+            "../other/a",
+            "../library",
+            "../gone/a",
+            "../link/a",
+            "../linked/a",
+        ] {
+            assert_eq!(resolve(outside).0, Inside::Outside, "{outside}");
+        }
+        let opened = |shown: &str| target.open_file(&target.resolve(shown).unwrap()).map(|_| ());
+        assert!(matches!(opened("../gone/a"), Err(TargetError::RootGone(gone)) if gone == base.join("gone")));
+        assert_eq!(target.standing_roots().len(), 3);
+
+        // A link that took the place of a root is not followed in a session that has others.
+        std::fs::rename(base.join("root"), base.join("moved")).unwrap();
+        symlink("other", base.join("root")).unwrap();
+        assert_eq!(target.standing_roots(), [base.join("lib"), base.join("lib/inner")]);
+        let again = Target::open(TargetSpec {
+            roots: roots.to_vec(),
+            cwd: base.join("lib"),
+            ..TargetSpec::default()
+        });
+        assert!(matches!(again, Err(TargetError::RootGone(gone)) if gone == base.join("root")));
+    }
+
+    #[test]
+    fn a_root_added_later_is_held_and_those_before_stay_what_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let target = target(&base);
+        let lib = base.join("lib");
+        let widened = target.with_roots(std::slice::from_ref(&lib));
+        assert_eq!(
+            widened.resolve("../lib/a").unwrap().inside,
+            Inside::Outside,
+            "it is not there"
+        );
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("a"), "x").unwrap();
+        let widened = widened.with_roots(std::slice::from_ref(&lib));
+        let resolved = widened.resolve("../lib/a").unwrap();
+        assert_eq!(resolved.inside, Inside::Inside);
+        assert!(widened.open_file(&resolved).is_ok());
+        assert_eq!(target.resolve("../lib/a").unwrap().inside, Inside::Outside);
+        std::fs::rename(&lib, base.join("moved")).unwrap();
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("a"), "y").unwrap();
+        let again = widened.with_roots(std::slice::from_ref(&lib));
+        assert!(matches!(again.open_file(&resolved), Err(TargetError::RootGone(_))));
+    }
+
+    #[test]
     fn secret_names_are_seen_through_a_link_of_an_innocent_name() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();

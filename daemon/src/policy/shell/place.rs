@@ -319,6 +319,28 @@ mod tests {
     }
 
     #[test]
+    fn what_holds_any_root_is_vital_and_what_lies_in_any_is_inside() {
+        let fact = CommandFact {
+            roots: vec!["/home/u/project".into(), "/work/lib/core".into()],
+            ..fact()
+        };
+        let lost = |text| Spot::new(text, &fact.cwd).and_then(|spot| spot.catastrophe(&fact));
+        assert!(lost("/work/lib").is_some_and(|lost| lost.contains("holds one the session works in")));
+        assert!(lost("/work/*").is_some() && lost("../../../work").is_some());
+        assert_eq!(lost("/work/lib/core"), None);
+        assert_eq!(lost("/work/library"), None);
+        let cwd = Cwd::new(&fact.cwd);
+        let concern = |text: &str| concern(&Arg::sure(text), &cwd, &fact);
+        assert_eq!(concern("/work/lib/core/a"), None);
+        let told = concern("/work/lib/a").unwrap_or_default();
+        assert_eq!(
+            told,
+            "/work/lib/a is outside the session's directories (/home/u/project, /work/lib/core)."
+        );
+        assert!(concern("/work/lib/core/../a").is_some());
+    }
+
+    #[test]
     fn secret_names_are_recognised_in_patterns() {
         for name in [
             ".env",
