@@ -187,6 +187,43 @@ async fn a_sandboxed_command_writes_in_an_added_directory_but_for_what_makes_git
 }
 
 #[tokio::test]
+async fn a_sandboxed_command_in_an_added_directory_above_the_project_leaves_its_hooks_and_place_alone()
+-> anyhow::Result<()> {
+    let Some(home) = Home::apart()? else {
+        tests::skip!("no directory beside the temporary ones can be written here");
+    };
+    let above = home.path().join("above");
+    let project = above.join("p");
+    std::fs::create_dir_all(project.join(".git/hooks"))?;
+    std::fs::create_dir(above.join("src"))?;
+    let (a, p) = (above.display(), project.display());
+    let command =
+        format!("echo x > {a}/src/made; echo x > {p}/.git/hooks/pre-commit; mv {p} {a}/q; rm -rf {p}/.git; true");
+    let server = ModelServer::start(Script::by_step([bash(&command), Reply::text("done")]))?;
+    let daemon = home.model(&server, Wire::Messages)?.start().await?;
+    if !is_sandboxed(&daemon).await? {
+        return Ok(());
+    }
+    let params = json!({"cwd": project, "mode": "all", "add_roots": [above]});
+    let made = daemon.controller().await?.call("session.create", params).await?;
+    assert_eq!(
+        (&made["root"], &made["added_roots"]),
+        (&json!(project), &json!([above]))
+    );
+    let session = made["id"].as_str().unwrap_or_default().to_owned();
+    daemon.send(&session, "go").await?;
+    daemon.turn_end(&session, 1).await?;
+    let results = results(&daemon, &session)?;
+    assert!(above.join("src/made").exists(), "{results:?}");
+    assert!(
+        project.join(".git/hooks").exists() && !above.join("q").exists(),
+        "{results:?}"
+    );
+    assert!(!project.join(".git/hooks/pre-commit").exists(), "{results:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn added_directories_outlive_the_daemon_and_are_named_by_every_client() -> anyhow::Result<()> {
     let home = Home::new()?;
     let (lib, other) = beside(&home)?;
