@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::names::is_protected;
 use super::resolve::SYSTEM_TREES;
 use super::sandbox::holds_keys;
 
@@ -39,6 +40,9 @@ pub enum NotToBeAdded {
     /// Keys, passwords, or sockets that act for the person.
     #[error("{} is where keys or passwords are kept", .0.display())]
     Keys(PathBuf),
+    /// A part of a repository or of a project's configuration, whose files make later commands run code.
+    #[error("{} lies in a `.git` or `.agent`, whose files are changed only after asking", .0.display())]
+    Protected(PathBuf),
     /// The daemon's state or configuration, or what holds it.
     #[error("{} holds files of agentd itself", .0.display())]
     Own(PathBuf),
@@ -54,6 +58,7 @@ impl NotToBeAdded {
             Self::Machine(_) | Self::Home(_) | Self::Own(_) => {
                 "name a directory below it that holds what is to be worked on"
             }
+            Self::Protected(_) => "name the directory that holds it",
             Self::Keys(_) => "copy what is needed to a directory without keys",
         }
     }
@@ -96,6 +101,9 @@ pub fn added_root(asked: &Path, homes: &[PathBuf], own: &[PathBuf]) -> Result<Pa
     if holds_keys(&path, &homes) {
         return Err(NotToBeAdded::Keys(given()));
     }
+    if is_protected(&path) {
+        return Err(NotToBeAdded::Protected(given()));
+    }
     Ok(path)
 }
 
@@ -123,7 +131,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let home = base.join("home");
-        for made in ["home/.ssh/keys", "home/.config/agentd", "home/work", "home/.aws"] {
+        for made in [
+            "home/.ssh/keys",
+            "home/.config/agentd",
+            "home/work/.git/hooks",
+            "home/.aws",
+        ] {
             std::fs::create_dir_all(base.join(made)).unwrap();
         }
         std::fs::write(home.join("file"), "x").unwrap();
@@ -155,6 +168,8 @@ mod tests {
             ("home/.aws", NotToBeAdded::Keys),
             ("home/.config", NotToBeAdded::Own),
             ("home/.config/agentd", NotToBeAdded::Own),
+            ("home/work/.git", NotToBeAdded::Protected),
+            ("home/work/.git/hooks", NotToBeAdded::Protected),
             ("home/file", NotToBeAdded::NoDirectory),
         ];
         for (asked, kind) in below {

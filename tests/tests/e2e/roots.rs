@@ -196,10 +196,14 @@ async fn a_sandboxed_command_in_an_added_directory_above_the_project_leaves_its_
     let project = above.join("p");
     std::fs::create_dir_all(project.join(".git/hooks"))?;
     std::fs::create_dir(above.join("src"))?;
+    std::fs::write(project.join(".env"), "KEY=needle\n")?;
+    std::fs::write(project.join("a.txt"), "needle in a file\n")?;
     let (a, p) = (above.display(), project.display());
     let command =
         format!("echo x > {a}/src/made; echo x > {p}/.git/hooks/pre-commit; mv {p} {a}/q; rm -rf {p}/.git; true");
-    let server = ModelServer::start(Script::by_step([bash(&command), Reply::text("done")]))?;
+    let read = format!("grep -rh needle {a} {p}; true");
+    let script = Script::by_step([bash(&command), bash(&read), Reply::text("done")]);
+    let server = ModelServer::start(script)?;
     let daemon = home.model(&server, Wire::Messages)?.start().await?;
     if !is_sandboxed(&daemon).await? {
         return Ok(());
@@ -220,6 +224,11 @@ async fn a_sandboxed_command_in_an_added_directory_above_the_project_leaves_its_
         "{results:?}"
     );
     assert!(!project.join(".git/hooks/pre-commit").exists(), "{results:?}");
+    let found = &results[1].1;
+    assert!(
+        found.contains("needle in a file") && !found.contains("KEY"),
+        "{results:?}"
+    );
     Ok(())
 }
 
@@ -319,7 +328,7 @@ async fn a_living_session_is_widened_by_a_person_and_never_by_what_a_tool_starts
                 "--add-dir",
                 "../lib",
                 "--add-dir",
-                "../lib/.git",
+                "../lib/src",
                 "write",
             ])
             .await?

@@ -75,6 +75,9 @@ impl Plan {
                 plan.unseen |= !found.complete;
                 plan.hidden.extend(found.paths);
             }
+            // A root may lie in another.
+            plan.hidden.sort();
+            plan.hidden.dedup();
         }
         plan
     }
