@@ -48,7 +48,7 @@ pub(crate) enum Request {
         session: SessionId,
         turn: TurnId,
     },
-    Update(UpdateParams),
+    Update(Box<UpdateParams>),
     /// The session is to work in a further directory, named from where the person stands.
     AddRoot {
         session: SessionId,

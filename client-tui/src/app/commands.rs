@@ -122,7 +122,7 @@ impl App {
         update.model = Some(listed.map_or(name, String::as_str).to_owned());
         confirm
             .into_iter()
-            .chain([Effect::Call(Request::Update(update))])
+            .chain([Effect::Call(Request::Update(Box::new(update)))])
             .collect()
     }
 
@@ -139,7 +139,7 @@ impl App {
         };
         let mut update = self.update();
         (update.mode, update.mode_for_ms) = (Some(mode), for_ms);
-        vec![Effect::Call(Request::Update(update))]
+        vec![Effect::Call(Request::Update(Box::new(update)))]
     }
 
     fn add_dir(&mut self, dir: &str) -> Vec<Effect> {
