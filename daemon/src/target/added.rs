@@ -35,7 +35,7 @@ pub enum NotToBeAdded {
     #[error("{} is the machine, not a directory to work in", .0.display())]
     Machine(PathBuf),
     /// A home directory, or what holds it.
-    #[error("{} holds a whole home directory", .0.display())]
+    #[error("{} is a home directory or holds one", .0.display())]
     Home(PathBuf),
     /// Keys, passwords, or sockets that act for the person.
     #[error("{} is where keys or passwords are kept", .0.display())]
