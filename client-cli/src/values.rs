@@ -4,7 +4,7 @@ use protocol::{Mode, Unattended, UnattendedPolicy};
 use std::path::PathBuf;
 
 /// `--add-dir`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct AddedRoots {
     /// Let the session work in DIR, too, beside its project; may be repeated
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]

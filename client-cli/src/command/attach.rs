@@ -7,7 +7,6 @@ use crate::values::AddedRoots;
 use clap::CommandFactory;
 use protocol::ErrorKind;
 use protocol::client::ClientError;
-use protocol::method::{SessionUpdate, UpdateParams};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -22,24 +21,14 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<ExitCode, Failure> {
     // Asked for first, so that a wrong name is told before the screen is touched.
-    let add_roots = invocation.directories(&arguments.roots.add_dir)?;
-    let mut client = invocation.connect().await?;
-    let session = invocation.session(&mut client, &arguments.session).await?;
-    if !add_roots.is_empty() {
-        needs_terminal()?;
-        let params = UpdateParams {
-            session: session.id.0.clone(),
-            add_roots,
-            ..UpdateParams::default()
-        };
-        client.call::<SessionUpdate>(&params).await?;
-    }
-    drop(client);
-    open(invocation, Some(session.id.0)).await
+    let session = invocation
+        .session(&mut invocation.connect().await?, &arguments.session)
+        .await?;
+    open(invocation, Some(session.id.0), &arguments.roots).await
 }
 
 /// The last session of this project, or a new one; help where there is no terminal.
-pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failure> {
+pub(super) async fn run_bare(invocation: &Invocation, roots: &AddedRoots) -> Result<ExitCode, Failure> {
     if !terminal() {
         let help = crate::arguments::Arguments::command().render_help();
         invocation.output.tell_always(&help.to_string());
@@ -50,19 +39,31 @@ pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failur
         Err(Failure::Client(error)) if error.kind() == Some(ErrorKind::SessionNotFound) => None,
         Err(failure) => return Err(failure),
     };
-    open(invocation, session).await
+    open(invocation, session, roots).await
 }
 
-/// Opens the terminal UI on a session; `None`: on a new one.
-pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Result<ExitCode, Failure> {
-    needs_terminal()?;
+/// Opens the terminal UI on a session; `None`: on a new one. Either way it works in `roots`, too.
+pub(super) async fn open(
+    invocation: &Invocation,
+    session: Option<String>,
+    roots: &AddedRoots,
+) -> Result<ExitCode, Failure> {
+    if !terminal() {
+        return Err(Failure::usage(
+            "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
+        ));
+    }
     let base = invocation.new_session()?;
     let options = client_tui::Options {
         session,
         cwd: invocation.cwd.clone(),
         model: base.model,
         mode: base.mode,
-        add_roots: Vec::new(),
+        add_roots: invocation
+            .directories(&roots.add_dir)?
+            .into_iter()
+            .map(Into::into)
+            .collect(),
     };
     client_tui::run(options)
         .await
@@ -70,15 +71,6 @@ pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Re
             Ok(error) => error.into(),
             Err(error) => Failure::error(error.to_string()),
         })
-}
-
-fn needs_terminal() -> Result<(), Failure> {
-    if terminal() {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
-    ))
 }
 
 fn terminal() -> bool {

@@ -209,5 +209,18 @@ async fn directories_are_added_at_the_start_and_while_one_types() -> anyhow::Res
     }
     let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
     assert_eq!(listed[0]["added_roots"], json!(dirs));
+
+    // On the session that is there, and nowhere but where it is taken.
+    std::fs::create_dir(daemon.home.path().join("third"))?;
+    let again = format!("{} --add-dir ../third", bins()?.agentctl().display());
+    let mut again = terminals.open(&again, 80, 24).await?;
+    terminals
+        .until(&mut again, "the third directory", |text| text.contains("/third, too"))
+        .await?;
+    let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+    let added = listed[0]["added_roots"].as_array().map(Vec::len);
+    assert_eq!((listed.as_array().map(Vec::len), added), (Some(1), Some(3)));
+    let refused = daemon.ctl(&["--add-dir", "../third", "ls"]).await?;
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     Ok(())
 }
