@@ -4,7 +4,7 @@ use super::arg::{Arg, Certainty};
 use super::part::Standing;
 use super::rough::is_name;
 use super::scope::{Scope, may_precede_command};
-use super::{find, shells, xargs};
+use super::{find, git, shells, xargs};
 
 /// What a command runs, and what is said about the command itself.
 pub(super) struct Unwrapped {
@@ -15,6 +15,8 @@ pub(super) struct Unwrapped {
 /// Something a wrapper runs.
 pub(super) enum Inner {
     Command(Vec<Arg>),
+    /// A command of this very shell: `builtin cd /`.
+    Shell(Vec<Arg>),
     /// A command whose operands stand for everything below them.
     Below(Vec<Arg>),
     /// A command in another directory.
@@ -117,6 +119,15 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("coproc", "", &[], 0),
     wrapper("fakeroot", "lsib", &[], 0),
     wrapper("faketime", "", &[], 1),
+    wrapper("nsenter", "tSG", &["target", "setuid", "setgid"], 0),
+    wrapper("firejail", "", &[], 0),
+    wrapper("gosu", "", &[], 1),
+    wrapper("su-exec", "", &[], 1),
+    wrapper("cpulimit", "lpeP", &["limit", "pid", "exe", "path"], 0),
+    wrapper("xvfb-run", "enfsp", &["server-num", "server-args"], 0),
+    wrapper("tini", "pe", &[], 0),
+    wrapper("dumb-init", "r", &[], 0),
+    wrapper("entr", "", &[], 0),
     wrapper("then", "", &[], 0),
     wrapper("do", "", &[], 0),
 ];
@@ -126,6 +137,8 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
     match name {
         "xargs" | "parallel" => return Some(xargs::unwrap(args, scope)),
         "find" => return find::unwrap(args),
+        "git" => return git::unwrap(args),
+        "fd" | "fdfind" => return find::unwrap_fd(args),
         "command" if args.get(1).is_some_and(|arg| matches!(arg.text.as_str(), "-v" | "-V")) => return None,
         _ => {}
     }
@@ -164,6 +177,7 @@ impl Wrapper {
         } else if !rest.is_empty() {
             inner.push(match stripped.directory {
                 Some(directory) => Inner::In(directory, rest.to_vec()),
+                None if matches!(self.name, "builtin" | "command") => Inner::Shell(rest.to_vec()),
                 None => Inner::Command(rest.to_vec()),
             });
         }
@@ -211,6 +225,10 @@ impl Stripped<'_> {
                 break;
             };
             at += usize::from(takes_next);
+            // What follows the text of `env -S` belongs to its command.
+            if self.split.is_some() {
+                break;
+            }
         }
         args.get(at..).unwrap_or_default()
     }

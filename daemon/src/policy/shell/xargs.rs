@@ -8,6 +8,9 @@ use super::wrappers::{Inner, Unwrapped};
 /// Commands that only read, whatever words they are given: none of their options writes or starts anything.
 const ONLY_READ: &[&str] = &["cat", "wc", "head", "grep", "stat", "ls", "basename", "dirname", "echo"];
 
+/// Commands that only print the words they are given.
+const ONLY_PRINT: &[&str] = &["echo", "basename", "dirname"];
+
 /// Long options whose value is the next word.
 const LONG_WITH_VALUE: &[&str] = &[
     "replace",
@@ -32,8 +35,9 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
         };
     };
     let trusted = scope.stdin.as_ref().is_some_and(|stream| stream.project_files);
+    let prints = ONLY_PRINT.contains(&first.text.as_str());
     let reads = ONLY_READ.contains(&first.text.as_str()) || (first.text.ends_with("sum") && !first.text.contains('/'));
-    let standing = if call.plain && reads && trusted && !args.first().is_some_and(|arg| arg.expanded) {
+    let standing = if call.plain && (prints || (reads && trusted)) && !args.first().is_some_and(|arg| arg.expanded) {
         Standing::Harmless
     } else {
         Standing::Asks("Its words come from another command and can be options or files anywhere.".to_owned())
@@ -49,6 +53,14 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
     if let Some(at) = call.command.iter().position(|word| word.text == ":::") {
         // `parallel` takes words from its own command line too.
         stdin.items = call.command.get(at + 1..).unwrap_or_default().to_vec();
+    }
+    // With `-I` each line is one word.
+    if let (Some(_), Some(text)) = (&call.place, &stdin.text) {
+        let line = |line: &str| Arg {
+            certainty: Certainty::Unknown,
+            ..Arg::sure(line.trim_start())
+        };
+        stdin.items = text.lines().map(line).collect();
     }
     let words = call.with_items(&stdin.items);
     Unwrapped {
@@ -142,9 +154,12 @@ impl<'a> Call<'a> {
         for word in self.command {
             if word.text.contains(place.as_str()) && !items.is_empty() {
                 words.extend(items.iter().map(|item| put(word, place, item)));
-            } else if word.text == *place {
-                // A file of the project, by the caller's word.
-                words.push(Arg::sure("./x"));
+            } else if word.text.contains(place.as_str()) {
+                // Some file of the project, by the caller's word; the one nearest to its edge is the project itself.
+                words.push(Arg {
+                    text: word.text.replace(place.as_str(), "."),
+                    ..word.clone()
+                });
             } else {
                 words.push(word.clone());
             }
