@@ -71,7 +71,8 @@ impl Arg {
     /// The word with a hash in the place of one nobody knows yet.
     pub(super) fn with_hash(&self) -> Self {
         let text = self.text.replace(HASH, "0000000");
-        if text == self.text || text.contains(UNKNOWN) || self.certainty > Certainty::Harmless {
+        if text == self.text || text.starts_with('-') || text.contains(UNKNOWN) || self.certainty > Certainty::Harmless
+        {
             return self.clone();
         }
         Self {

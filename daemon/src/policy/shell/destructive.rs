@@ -216,7 +216,18 @@ impl Look<'_> {
             "reboot" | "halt" | "poweroff" => !has(&["--help", "--version", "-w", "--wtmp-only"]),
             "shutdown" => !has(&["--help", "-c", "--show", "-k"]),
             "init" | "telinit" => has(&["0", "6"]),
-            "systemctl" => has(&["poweroff", "reboot", "halt", "kexec", "soft-reboot"]),
+            "systemctl" => {
+                let goes = has(&["isolate", "start"]) && has(&["poweroff.target", "reboot.target", "halt.target"]);
+                goes || has(&[
+                    "poweroff",
+                    "reboot",
+                    "halt",
+                    "kexec",
+                    "soft-reboot",
+                    "emergency",
+                    "rescue",
+                ])
+            }
             "loginctl" => has(&["poweroff", "reboot", "halt"]),
             "kexec" => has(&["-e", "--exec"]),
             "killall5" => return Some(EVERY_PROCESS.to_owned()),
@@ -265,6 +276,7 @@ pub(super) const ZERO: &str = "\u{fffc}script";
 fn is_disk_verb(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     word.starts_with("erase")
+        || word.starts_with("delete")
         || matches!(
             word.as_str(),
             "zerodisk" | "randomdisk" | "secureerase" | "partitiondisk" | "reformat"

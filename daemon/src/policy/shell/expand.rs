@@ -155,7 +155,7 @@ impl Walker<'_> {
         let mut inner = scope.clone();
         let output = self.script(script, &mut inner);
         let text = output.and_then(|stream| stream.text.or_else(|| joined_items(&stream.items)));
-        if text.as_deref() == Some(HASH) && parse::is_one_command(script) {
+        if text.as_deref() == Some(HASH) && parse::is_one_command(script, "git") {
             return Arg {
                 certainty: Certainty::Harmless,
                 expanded: true,
@@ -336,6 +336,13 @@ impl Fields {
                 split: true,
                 text: word.to_owned(),
                 glob: value.glob || pattern::is_pattern(word),
+                ..value.clone()
+            });
+        }
+        if first && value.certainty != Certainty::Sure {
+            // A guess that nothing comes out is no reason to leave the word out.
+            self.push(&Arg {
+                text: String::new(),
                 ..value.clone()
             });
         }

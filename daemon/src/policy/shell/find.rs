@@ -166,6 +166,7 @@ fn with_found(command: &[Arg], starts: &[Arg]) -> Vec<Arg> {
             words.extend(starts.iter().map(|start| Arg {
                 text: word.text.replace("{}", &start.text),
                 certainty: Certainty::Unknown,
+                glob: word.glob || start.glob,
                 ..word.clone()
             }));
         } else {

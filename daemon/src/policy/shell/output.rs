@@ -22,8 +22,14 @@ pub(super) fn guess(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact)
             let (format, words) = words.split_first()?;
             Some(Stream::of_text(escapes::printf(format, words)))
         }
-        "pwd" => Some(Stream::of_text(scope.cwd.dirs.first()?.to_string_lossy())),
+        // The directory it went to last.
+        "pwd" => Some(Stream::of_text(scope.cwd.dirs.last()?.to_string_lossy())),
         ":" | "true" | "false" => Some(Stream::of_text("")),
+        "dirname" => Some(Stream::of_text(parent(&args.get(1)?.text))),
+        "realpath" | "readlink" => Some(Stream::of_text(args.last()?.text.as_str())),
+        "git" if args.iter().any(|arg| arg.text == "--show-toplevel") => {
+            Some(Stream::of_text(fact.roots.first()?.to_string_lossy()))
+        }
         "which" => Some(Stream::of_text(args.get(1)?.text.as_str())),
         "command" | "type"
             if args
@@ -32,12 +38,11 @@ pub(super) fn guess(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact)
         {
             Some(Stream::of_text(args.get(2)?.text.as_str()))
         }
-        "ps" if !selects_processes(args) => Some(Stream::of_text(format!("{AGENTD_PID} agentd"))),
         "awk" | "gawk" | "mawk" | "cut" | "tr" if hands_on_the_daemon(args, scope) => Some(Stream::of_text(AGENTD_PID)),
-        "pidof" | "pgrep" => args
-            .iter()
-            .any(|arg| arg.text.contains("agentd"))
-            .then(|| Stream::of_text(AGENTD_PID)),
+        "pidof" | "pgrep" | "ps" | "systemctl" | "lsof" if args.iter().any(|arg| arg.text.contains("agentd")) => {
+            Some(Stream::of_text(AGENTD_PID))
+        }
+        "ps" if !selects_processes(args) => Some(Stream::of_text(format!("{AGENTD_PID} agentd"))),
         "find" => Some(found_files(args, scope, fact)),
         "ls" => Some(listed_files(args, scope, fact)),
         "git" if git::prints_hashes(args) => Some(Stream {
@@ -70,6 +75,15 @@ pub(super) fn guess(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact)
         }
         "cat" | "sort" | "uniq" | "head" | "tail" | "grep" | "tac" | "tee" => passed_on(name, args, scope),
         _ => None,
+    }
+}
+
+fn parent(path: &str) -> &str {
+    match path.trim_end_matches('/').rsplit_once('/') {
+        Some(("", _)) => "/",
+        Some((parent, _)) => parent,
+        None if path.starts_with('/') => "/",
+        None => ".",
     }
 }
 

@@ -149,13 +149,14 @@ fn changes(verb: &str, second: &str) -> bool {
     match verb {
         "config" | "rules" => SETTING_VERBS.contains(&second),
         "daemon" => matches!(second, "stop" | "restart" | "reload" | "install" | "uninstall"),
+        "model" => second == "confirm",
         "mode" => !second.is_empty(),
         verb => VERBS.contains(&verb),
     }
 }
 
 fn kills(name: &str, rest: &[Arg]) -> bool {
-    let names_it = |arg: &Arg| arg.text.contains("agentd") || names_daemon_process(arg);
+    let names_it = |arg: &Arg| arg.text.to_ascii_lowercase().contains("agentd") || names_daemon_process(arg);
     let verb = |verbs: &[&str]| rest.iter().any(|arg| verbs.contains(&arg.text.as_str()));
     match name {
         "kill" => rest

@@ -50,8 +50,8 @@ pub(super) fn script(text: &str) -> Result<Program, Unreadable> {
     brush_parser::parse_tokens(&tokens, &options()).map_err(|_| Unreadable::Syntax)
 }
 
-/// Whether a text is one simple command whose output goes where it usually goes.
-pub(super) fn is_one_command(text: &str) -> bool {
+/// Whether a text is one simple command of this name whose output goes where it usually goes.
+pub(super) fn is_one_command(text: &str, name: &str) -> bool {
     let Ok(program) = script(text) else { return false };
     let [list] = program.complete_commands.as_slice() else {
         return false;
@@ -69,6 +69,7 @@ pub(super) fn is_one_command(text: &str) -> bool {
     };
     item.0.additional.is_empty()
         && simple.prefix.is_none()
+        && simple.word_or_name.as_ref().is_some_and(|word| word.value == name)
         && simple
             .suffix
             .iter()

@@ -34,8 +34,10 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
         "su" | "runuser" => {
             let options = Options::read(args, "csgGuwC", &["command", "shell", "user", "group"]);
             let script = options.value("c").or_else(|| options.value("command")).map(script);
-            let command = (name == "runuser" && script.is_none() && options.value("u").is_some())
-                .then(|| Inner::Command(options.operands.iter().map(|arg| (*arg).clone()).collect()));
+            let command = (name == "runuser" && script.is_none() && options.value("u").is_some()).then(|| {
+                let leading = Options::leading(args, "gGu", &["user", "group"]);
+                Inner::Command(leading.operands.into_iter().cloned().collect())
+            });
             asks("It runs as another user.", script.into_iter().chain(command).collect())
         }
         "script" => {

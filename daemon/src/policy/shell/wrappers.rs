@@ -54,24 +54,30 @@ const fn wrapper(name: &'static str, letters: &'static str, long: &'static [&'st
     }
 }
 
-const fn passing(name: &'static str, letters: &'static str, skip: usize, passes: &'static [&'static str]) -> Wrapper {
+const fn passing(
+    name: &'static str,
+    letters: &'static str,
+    long: &'static [&'static str],
+    skip: usize,
+    passes: &'static [&'static str],
+) -> Wrapper {
     Wrapper {
         name,
         letters,
-        long: &[],
+        long,
         skip,
         passes: Some(passes),
     }
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    passing("env", "uCP", 0, &[]),
-    passing("command", "", 0, &["-p"]),
-    passing("time", "fo", 0, &["-p"]),
-    passing("timeout", "sk", 1, &[]),
-    passing("nice", "n", 0, &["-n"]),
-    passing("stdbuf", "ioe", 0, &["-i", "-o", "-e"]),
-    passing("builtin", "", 0, &[]),
+    passing("env", "uCP", &["split-string", "unset", "chdir"], 0, &[]),
+    passing("command", "", &[], 0, &["-p"]),
+    passing("time", "fo", &["format", "output"], 0, &["-p"]),
+    passing("timeout", "sk", &["signal", "kill-after"], 1, &[]),
+    passing("nice", "n", &["adjustment"], 0, &["-n"]),
+    passing("stdbuf", "ioe", &["input", "output", "error"], 0, &["-i", "-o", "-e"]),
+    passing("builtin", "", &[], 0, &[]),
     wrapper(
         "sudo",
         "ughpCTRrtDU",
@@ -119,6 +125,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("coproc", "", &[], 0),
     wrapper("fakeroot", "lsib", &[], 0),
     wrapper("faketime", "", &[], 1),
+    wrapper("ssh-agent", "aEPt", &[], 0),
     wrapper("nsenter", "tSG", &["target", "setuid", "setgid"], 0),
     wrapper("firejail", "", &[], 0),
     wrapper("gosu", "", &[], 1),
@@ -240,8 +247,7 @@ impl Stripped<'_> {
             .split_once('=')
             .map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         let env = self.wrapper.name == "env";
-        let separate = value.is_none()
-            && (self.wrapper.long.contains(&name) || (env && matches!(name, "split-string" | "unset" | "chdir")));
+        let separate = value.is_none() && self.wrapper.long.contains(&name);
         let value = value.or_else(|| next.filter(|_| separate).map(|arg| arg.text.clone()));
         match name {
             "split-string" if env => self.split = value,
