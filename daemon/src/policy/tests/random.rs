@@ -154,7 +154,7 @@ impl Dice {
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end.max(1)
+        usize::try_from(self.0 >> 33).unwrap_or_default() % end.max(1)
     }
 }
 
