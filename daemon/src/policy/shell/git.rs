@@ -288,6 +288,13 @@ fn look_concern(look: &Look, call: &[Arg], scope: &Scope, fact: &CommandFact) ->
             return Some(format!("The value of {} is not known before it runs.", arg.shown()));
         } else if text.contains("%G") || text.contains("%(signature") {
             return Some("It starts the program that checks signatures.".to_owned());
+        } else if text.starts_with("-L")
+            && let Some(reason) = [Some(text), rest.peek().map(|next| next.text.as_str())]
+                .into_iter()
+                .flatten()
+                .find_map(secret_concern)
+        {
+            return Some(reason);
         } else {
             match look.option(text) {
                 git_table::Known::No => {
@@ -328,12 +335,21 @@ fn operand_concern(operand: &Arg, scope: &Scope, fact: &CommandFact) -> Option<S
     if is_range {
         return None;
     }
-    place::concern(
+    let concern = place::concern(
         &Arg {
             glob: operand.glob,
             ..Arg::sure(path)
         },
         &scope.cwd,
         fact,
-    )
+    );
+    concern.or_else(|| secret_concern(&operand.text))
+}
+
+/// Git has patterns and prefixes of its own: `:(top).env`, `:0:.env`, `-L1,5:.env`, `'.en*'`.
+fn secret_concern(text: &str) -> Option<String> {
+    let secret = text
+        .split(['/', ':', ')', '!'])
+        .any(|name| place::names_secret(name, true));
+    secret.then(|| format!("{text} may hold secrets."))
 }

@@ -243,7 +243,7 @@ fn any_slip_of_the_pen_is_judged() {
     ];
     let mut dice = Dice(2);
     let texts: Vec<String> = own::cases().map(|(_, text)| text).collect();
-    for _ in 0..4_000 {
+    for _ in 0..2_000 {
         let mut chars: Vec<char> = texts[dice.below(texts.len())].chars().take(2_000).collect();
         for _ in 0..=dice.below(4) {
             let at = dice.below(chars.len());
