@@ -5,6 +5,7 @@ use super::deps::Deps;
 use super::handle::Asked;
 use super::input::{Edited, Inspected, Reach};
 use crate::auth::Redactor;
+use crate::config::Project;
 use crate::policy::{Facts, goes_beyond};
 use crate::target::{Target, TargetSpec};
 use crate::tool::{self, ArgumentError, Place, ReadSet};
@@ -22,6 +23,7 @@ pub(crate) async fn inspect_command(
     command: &str,
     cwd: &Path,
     root: &Path,
+    project: &Project,
     environment: BTreeMap<String, String>,
 ) -> Result<Facts, String> {
     let tools = deps.standing.tools();
@@ -34,7 +36,7 @@ pub(crate) async fn inspect_command(
         cwd: cwd.to_owned(),
         environment,
         hidden: deps.hidden.clone(),
-        sandbox: deps.standing.sandbox(),
+        sandbox: deps.standing.sandbox(project),
     };
     let opened = tokio::task::spawn_blocking(move || Target::open(spec))
         .await

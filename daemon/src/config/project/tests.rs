@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::super::load;
+use super::keys::TABLE;
 use super::*;
+use rustix::fs::{FileType, Mode as FileMode};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 
 const USER: &str = "[models.sonnet]\nwire = \"demo\"\n[session]\nmode = \"edits\"\nmax_steps = 20\n";
 

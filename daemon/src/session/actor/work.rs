@@ -162,7 +162,7 @@ impl Actor {
 
     /// Where calls happen, in a sandbox as narrow as it ever was; one that could not be opened is tried again.
     pub(super) fn place(&mut self) -> LazyPlace {
-        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox());
+        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox(&self.project));
         let changed = !narrowed.is_as_wide_as(&self.sandbox);
         self.sandbox = narrowed;
         if let Some(place) = self.place.as_mut().filter(|place| !place.failed()) {
