@@ -175,7 +175,10 @@ mod tests {
             assert_eq!(parse("docs/A.md", whose), named("docs/A.md", None, "docs/A.md"));
             assert_eq!(parse("./docs//A.md", whose), named("docs/A.md", None, "docs/A.md"));
             let section = parse("A.md# Release # process ", whose);
-            assert_eq!(section, named("A.md", Some("Release # process"), "A.md#Release # process"));
+            assert_eq!(
+                section,
+                named("A.md", Some("Release # process"), "A.md#Release # process")
+            );
             for wrong in ["", " ", "#x", "A.md#", "docs/", ".", "a\nb", "~", "~ann/x"] {
                 assert!(parse(wrong, whose).is_err(), "{wrong:?}");
             }
@@ -193,11 +196,18 @@ mod tests {
         }
         assert_eq!(
             parse("/srv/house.md#Style", Whose::Persons),
-            Ok(("/srv/house.md".into(), Some("Style".into()), "/srv/house.md#Style".into()))
+            Ok((
+                "/srv/house.md".into(),
+                Some("Style".into()),
+                "/srv/house.md#Style".into()
+            ))
         );
         let home = protocol::place::home().unwrap();
         let (path, _, shown) = parse("~/house.md", Whose::Persons).unwrap();
-        assert_eq!((path, shown), (home.join("house.md").display().to_string(), "~/house.md".into()));
+        assert_eq!(
+            (path, shown),
+            (home.join("house.md").display().to_string(), "~/house.md".into())
+        );
     }
 
     #[test]
@@ -208,7 +218,12 @@ mod tests {
             read(Path::new("/c"), &text, written, Whose::Projects)
         };
         assert_eq!(said("'a', 'b', 'a#x'").unwrap().include.len(), 3);
-        assert!(said("'a', './a'").unwrap_err().to_string().contains("/c:1: `context.include`"));
+        assert!(
+            said("'a', './a'")
+                .unwrap_err()
+                .to_string()
+                .contains("/c:1: `context.include`")
+        );
         let many: Vec<String> = (0..=ENTRIES).map(|n| format!("'{n}'")).collect();
         assert!(said(&many.join(",")).unwrap_err().to_string().contains("at most 16"));
     }

@@ -205,7 +205,11 @@ fn counted(
         ));
     }
     let allow = allow.into_iter().filter(|_| trusted);
-    Ok(narrow.into_iter().chain(allow).filter_map(|rule| rule.bind(root)).collect())
+    Ok(narrow
+        .into_iter()
+        .chain(allow)
+        .filter_map(|rule| rule.bind(root))
+        .collect())
 }
 
 /// How much a mode holds back.

@@ -2,6 +2,7 @@
 
 use super::Actor;
 use crate::context::assemble::Audience;
+use crate::context::recipe::Recipe;
 use crate::session::details::Parked;
 use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
@@ -62,6 +63,8 @@ impl Actor {
             instructions: self.instructions.take(),
             tools: offered(&self.tools, turn.tools.as_deref()),
             turn_started_at: turn.started_at,
+            recipe: Recipe::of(self.deps.standing.context(), self.project.context.clone()),
+            projects: Arc::clone(&self.deps.projects),
             place: self.place(),
             cwd: self.state.cwd.clone(),
             root: self.state.root.clone(),
