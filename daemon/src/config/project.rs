@@ -17,7 +17,7 @@ use super::context::{self, ContextSettings, Whose, WrittenContext};
 use super::error::ConfigError;
 use super::load::WrittenSandbox;
 use super::shown::{self, Shown};
-use super::trust::Trust;
+use super::trust::{Pin, Trust};
 use super::values::{ModeWord, UnattendedWord};
 use super::{Book, Config, rules};
 use crate::policy::rule::Source;
@@ -135,14 +135,25 @@ impl Project {
 /// bad value.
 pub fn load(root: &Path, user: &Config, trust: &Trust) -> Result<Project, ConfigError> {
     match open(root)? {
-        Some(file) => parse(&file, root, user, trust.holds(&file.identity)),
+        Some(file) => parse(&file, root, user, trust.of(&file.identity).as_deref()),
         None => Ok(Project::default()),
     }
 }
 
-/// Reads what counts of the file.
-fn parse(file: &File, root: &Path, user: &Config, trusted: bool) -> Result<Project, ConfigError> {
+/// The rules of a project's file as they are written, whether or not they count.
+///
+/// # Errors
+/// A file that is wrong.
+pub fn rules_of(file: &File) -> Result<Vec<Rule>, ConfigError> {
+    let written: Written =
+        toml::from_str(&file.text).map_err(|error| ConfigError::from_toml(&file.path, &file.text, &error))?;
+    rules::checked(&file.path, &file.text, written.rule, Source::Project)
+}
+
+/// Reads what counts of the file; `pins` are the scripts it is trusted with, none if it is not trusted.
+fn parse(file: &File, root: &Path, user: &Config, pins: Option<&[Pin]>) -> Result<Project, ConfigError> {
     let File { path, text, identity } = file;
+    let trusted = pins.is_some();
     let mut keys = Keys::of(file, trusted)?;
     let written: Written = toml::from_str(text).map_err(|error| ConfigError::from_toml(path, text, &error))?;
     let own = &user.session;
@@ -156,7 +167,7 @@ fn parse(file: &File, root: &Path, user: &Config, trusted: bool) -> Result<Proje
     let max_steps = keys.narrowed("session.max_steps", steps, own.limits.max_steps, Reverse);
     let sandbox = SandboxWish::read(&written.sandbox, user.sandbox, &mut keys, trusted);
     let context = context::read(path, text, written.context, Whose::Projects)?;
-    let rules = counted(file, written.rule, root, trusted, &mut keys)?;
+    let rules = counted(file, written.rule, root, pins, &mut keys)?;
     let default_model = written
         .default_model
         .filter(|name| match user.models.contains_key(name) {
@@ -191,11 +202,17 @@ fn counted(
     file: &File,
     written: Vec<Spanned<Rule>>,
     root: &Path,
-    trusted: bool,
+    pins: Option<&[Pin]>,
     keys: &mut Keys<'_>,
 ) -> Result<Vec<Rule>, ConfigError> {
-    let source = if trusted { Source::User } else { Source::Project };
-    let all = rules::checked(&file.path, &file.text, written, source)?;
+    let trusted = pins.is_some();
+    let source = if trusted { Source::Trusted } else { Source::Project };
+    let mut all = rules::checked(&file.path, &file.text, written, source)?;
+    for Pin { rule, path, hash } in pins.unwrap_or_default() {
+        if let Some(rule) = all.get_mut(*rule) {
+            rule.pinned.insert(path.clone(), hash.clone());
+        }
+    }
     let (allow, narrow): (Vec<_>, Vec<_>) = all.into_iter().partition(|rule| rule.decision == RuleDecision::Allow);
     if !trusted && !allow.is_empty() {
         keys.ignored.push(format!(

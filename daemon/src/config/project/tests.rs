@@ -42,7 +42,7 @@ impl World {
 
     fn trust(&self) {
         let identity = open(&self.root()).unwrap().unwrap().identity;
-        self.projects.trust.give(identity).unwrap();
+        self.projects.trust.give(identity, Vec::new()).unwrap();
     }
 }
 
@@ -156,7 +156,6 @@ fn a_wish_for_a_sandbox_narrows_whatever_the_person_has_by_now() {
         mode,
         network,
         caches,
-        ..SandboxSettings::default()
     };
     let (off, private) = (SandboxNetwork::Off, SandboxCaches::Private);
     for (own, becomes) in [

@@ -97,8 +97,11 @@ impl Actor {
             .as_ref()
             .and_then(|turn| turn.call(call))
             .is_some_and(|call| call.edited.is_some());
-        if !approved {
-            // Nobody saw the contents, so an earlier call of the same reply may change them.
+        let command = requested.action.command.as_deref().unwrap_or_default();
+        let pinned = self.project.rules.iter().any(|rule| rule.pins(command));
+        if !approved && !pinned {
+            // Nobody saw the contents, so an earlier call of the same reply may change them. A rule that is trusted for what its
+            // scripts hold is no leave for that.
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
         }
         let tool = self
