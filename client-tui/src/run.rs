@@ -165,7 +165,7 @@ impl Running {
                 Vec::new()
             }
             Event::FocusGained | Event::FocusLost => {
-                self.app.focus(event == Event::FocusGained);
+                self.app.focus(event == Event::FocusGained, now);
                 Vec::new()
             }
             Event::Mouse(_) => Vec::new(),
