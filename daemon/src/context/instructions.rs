@@ -5,6 +5,7 @@
 use super::assemble::hex;
 use super::recipe::Owner;
 use super::sections;
+use super::tokens::of_text;
 use sha2::{Digest, Sha256};
 
 /// The project's instructions, and what they are called elsewhere; the first that is there counts.
@@ -51,9 +52,23 @@ pub(crate) struct Found<'a> {
 }
 
 impl Instructions {
-    /// What people are to be told.
-    pub(crate) fn notice(&self) -> Option<String> {
-        (!self.notices.is_empty()).then(|| self.notices.join("\n"))
+    /// What goes into the prompt of a model with a context of `budget` tokens, and what people are to be told. Half of the context stays
+    /// for the work; where that is short, what comes last is left out first.
+    pub(crate) fn within(&self, budget: u64) -> (&[Document], Option<String>) {
+        let mut tokens = 0;
+        let fit = self.documents.iter().take_while(|document| {
+            tokens += of_text(&document.text);
+            tokens <= budget / 2
+        });
+        let (said, left_out) = self.documents.split_at(fit.count());
+        let names: Vec<&str> = left_out.iter().map(|document| document.source.as_str()).collect();
+        let short = format!(
+            "left out of the prompt, so that half of the model's context stays free: {}",
+            names.join(", ")
+        );
+        let short = (!names.is_empty()).then_some(&short);
+        let notices: Vec<&str> = self.notices.iter().chain(short).map(String::as_str).collect();
+        (said, (!notices.is_empty()).then(|| notices.join("\n")))
     }
 
     /// Adds something people are to be told.
@@ -155,6 +170,10 @@ mod tests {
         instructions
     }
 
+    fn notice(instructions: &Instructions) -> Option<String> {
+        instructions.within(u64::MAX).1
+    }
+
     fn text(instructions: &Instructions) -> &str {
         instructions
             .documents
@@ -173,7 +192,7 @@ mod tests {
         let found = of(found(line.repeat(LIMIT_BYTES / line.len() + 1)));
         let text = text(&found);
         assert!(text.len() < LIMIT_BYTES + 100 && text.ends_with("please\n[The rest of the file is left out.]"));
-        assert!(found.notice().unwrap().contains("64 KiB"));
+        assert!(notice(&found).unwrap().contains("64 KiB"));
     }
 
     #[test]
@@ -194,17 +213,42 @@ mod tests {
         let mut whole = found(guide);
         whole.without = vec![("Release", Owner::Person), ("Missing", Owner::Person)];
         let whole = of(whole);
-        assert_eq!((text(&whole), whole.notice()), ("# Guide\nRead it.", None));
+        assert_eq!((text(&whole), notice(&whole)), ("# Guide\nRead it.", None));
         let mut alone = found(guide);
         alone.section = Some(("release", Owner::Project));
         alone.without = vec![("Missing", Owner::Project)];
         let alone = of(alone);
         assert_eq!(text(&alone), "## Release\nTag it.");
-        assert!(alone.notice().unwrap().contains("no heading \"Missing\""));
+        assert!(notice(&alone).unwrap().contains("no heading \"Missing\""));
         let mut none = found(guide);
         none.section = Some(("Nowhere", Owner::Project));
         let none = of(none);
-        assert!(none.documents.is_empty() && none.notice().is_some());
+        assert!(none.documents.is_empty() && notice(&none).is_some());
+    }
+
+    #[test]
+    fn where_the_context_is_short_what_comes_last_is_left_out_first() {
+        let mut all = Instructions::default();
+        for (source, length) in [("a", 400), ("b", 4_000), ("c", 40)] {
+            let bytes = "x".repeat(length).into_bytes();
+            let piece = Found {
+                source,
+                bytes,
+                ..found("")
+            };
+            all.add(piece, str::to_owned).unwrap();
+        }
+        let within = |budget| {
+            let (documents, notice) = all.within(budget);
+            let sources: Vec<_> = documents.iter().map(|document| document.source.clone()).collect();
+            (sources.concat(), notice.unwrap_or_default())
+        };
+        assert_eq!(within(2_220), ("abc".to_owned(), String::new()));
+        let (said, told) = within(2_200);
+        assert!(said == "ab" && told.ends_with(": c"), "{told}");
+        let (said, told) = within(1_000);
+        assert!(said == "a" && told.ends_with(": b, c"), "{told}");
+        assert_eq!(within(10).0, "");
     }
 
     #[test]
@@ -214,6 +258,6 @@ mod tests {
             all.add(found("x".repeat(LIMIT_BYTES)), str::to_owned).unwrap();
         }
         assert_eq!(all.documents.len(), TOTAL_BYTES / LIMIT_BYTES);
-        assert!(all.notice().unwrap().contains("left out: at most 256 KiB"));
+        assert!(notice(&all).unwrap().contains("left out: at most 256 KiB"));
     }
 }

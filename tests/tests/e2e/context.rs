@@ -144,6 +144,29 @@ async fn a_changed_recipe_counts_for_the_next_turn_and_its_slips_are_told() -> a
 }
 
 #[tokio::test]
+async fn where_the_models_context_is_short_what_is_listed_last_is_left_out_and_told() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("Yes.")))?;
+    let config = format!("{}context_budget_tokens = 12000\n", profile(&server, Wire::Messages));
+    let daemon = Home::new()?.config(&config)?.start().await?;
+    lay_out(&daemon.home)?;
+    std::fs::write(
+        daemon.home.project().join("docs/STYLE.md"),
+        "Remember this.\n".repeat(3_000),
+    )?;
+    project_says(&daemon.home, "[context]\ninclude = [\"GUIDE.md\", \"docs/STYLE.md\"]\n")?;
+    let session = daemon.session("ask").await?;
+    for count in 1..=2 {
+        turn(&daemon, &session, count).await?;
+    }
+    let log = daemon.log(&session)?;
+    assert_eq!(sources(&log).0, ["built-in", "AGENTS.md", "GUIDE.md"]);
+    let told = log.iter().filter(|event| event.data["code"] == "instructions");
+    let told: Vec<_> = told.map(|event| event.text("text").to_owned()).collect();
+    assert!(told.len() == 1 && told[0].ends_with(": docs/STYLE.md"), "{told:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_mistake_in_ones_own_list_is_told_with_its_line() -> anyhow::Result<()> {
     let daemon = Home::new()?.config("")?.start().await?;
     for (list, said) in [

@@ -152,11 +152,7 @@ fn a_wish_for_a_sandbox_narrows_whatever_the_person_has_by_now() {
     let world = world();
     let text = "[sandbox]\nmode = \"workspace-write\"\nnetwork = false\ncaches = \"private\"\n";
     let wish = world.read(text).unwrap().sandbox;
-    let settings = |mode, network, caches| SandboxSettings {
-        mode,
-        network,
-        caches,
-    };
+    let settings = |mode, network, caches| SandboxSettings { mode, network, caches };
     let (off, private) = (SandboxNetwork::Off, SandboxCaches::Private);
     for (own, becomes) in [
         (SandboxMode::Off, SandboxMode::WorkspaceWrite),

@@ -300,11 +300,18 @@ fn a_rule_that_is_trusted_with_its_scripts_allows_nothing_once_they_change() -> 
             };
             judge(&with("./deploy.sh", scripts), &policy)
         };
-        assert_eq!(judged(&[("/p/deploy.sh", "one"), ("/p/x", "y")]).decision, Decision::Allow);
+        assert_eq!(
+            judged(&[("/p/deploy.sh", "one"), ("/p/x", "y")]).decision,
+            Decision::Allow
+        );
         for changed in [&[("/p/deploy.sh", "two")][..], &[("/p/sub/deploy.sh", "one")], &[]] {
             let verdict = judged(changed);
             assert_eq!(verdict.decision, Decision::Ask, "{said}");
-            assert!(verdict.reason.contains("when its rule was trusted"), "{}", verdict.reason);
+            assert!(
+                verdict.reason.contains("when its rule was trusted"),
+                "{}",
+                verdict.reason
+            );
         }
         assert!(trusted[0].pins("./deploy.sh") && !trusted[0].pins("ls"));
     }

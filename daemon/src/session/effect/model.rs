@@ -104,6 +104,7 @@ impl ModelCall {
         let chosen = self.models.choose(self.profile.as_deref(), self.mode).await?;
         self.read_history().await?;
         let instructions = self.instructions().await?;
+        let (documents, remark) = instructions.within(chosen.budget);
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
         let surroundings = Surroundings {
@@ -115,7 +116,7 @@ impl ModelCall {
         let (request, manifest) = assemble(
             &self.history,
             surroundings,
-            &instructions.documents,
+            documents,
             specs,
             chosen.terms.clone(),
             &origin,
@@ -164,7 +165,7 @@ impl ModelCall {
             cost,
             manifest,
             room,
-            remark: instructions.notice().map(|notice| self.redactor.clean_text(notice)),
+            remark: remark.map(|remark| self.redactor.clean_text(remark)),
         })
     }
 
@@ -178,7 +179,10 @@ impl ModelCall {
             // Each call says that the root is gone.
             Err(_) => Ok(Instructions::default()),
         };
-        let found = found.map_err(|reason| ModelError::new(Class::Refused, reason))?;
+        let found = found.map_err(|reason| ModelError {
+            hint: Some("take it off the list, or put a file of the project there".to_owned()),
+            ..ModelError::new(Class::Refused, reason)
+        })?;
         Ok(self.instructions.insert(found).clone())
     }
 
