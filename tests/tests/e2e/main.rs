@@ -30,6 +30,7 @@ mod project_file;
 mod protocol;
 mod real_model;
 mod reload;
+mod roots;
 mod rules;
 mod sandbox;
 mod scripts;
