@@ -2,7 +2,8 @@
 //! changed; a session that lives takes only what narrows it.
 
 use crate::api::SettingsDesk;
-use crate::config::{self, Book, Config, ConfigError};
+use crate::config::context::ContextSettings;
+use crate::config::{self, Book, Config, ConfigError, Project};
 use crate::session::{CostLimits, Resume, Standing, Tuning};
 use crate::target::{self, sandbox};
 use crate::tool::{self, Tool};
@@ -76,9 +77,13 @@ impl Standing for Current {
         self.listed().iter().filter_map(offered).collect()
     }
 
-    fn sandbox(&self) -> sandbox::Settings {
+    fn context(&self) -> ContextSettings {
+        self.book.now().context.clone()
+    }
+
+    fn sandbox(&self, project: &Project) -> sandbox::Settings {
         use config::{SandboxCaches, SandboxMode, SandboxNetwork};
-        let wanted = self.book.now().sandbox;
+        let wanted = project.sandbox.within(self.book.now().sandbox);
         sandbox::Settings {
             mode: match wanted.mode {
                 SandboxMode::Off => sandbox::Mode::Off,
@@ -152,7 +157,7 @@ impl SettingsDesk for Current {
     }
 
     fn doctor(&self) -> DoctorAnswer {
-        let sandbox = Standing::sandbox(self);
+        let sandbox = Standing::sandbox(self, &Project::default());
         let mode = sandbox.effective_mode();
         DoctorAnswer {
             sandbox: mode.as_str().to_owned(),

@@ -28,6 +28,9 @@ pub struct TrustView {
     pub trusted: bool,
     /// One sentence for each thing in it that does not count now.
     pub ignored: Vec<String>,
+    /// Scripts that its allow rules name: trusted as they are, and asked about once they change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<String>,
 }
 
 /// The person's word.

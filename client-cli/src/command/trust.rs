@@ -64,6 +64,9 @@ fn show(view: &TrustView, invocation: &Invocation) {
     for line in display(view.text.as_deref().unwrap_or_default(), Form::Block).lines() {
         output.tell(&format!("  {line}"));
     }
+    for script in &view.scripts {
+        output.tell(&format!("with this script as it is now: {}", inline(script)));
+    }
     for line in &view.ignored {
         output.tell(&format!("does not count now: {}", inline(line)));
     }

@@ -73,13 +73,13 @@ pub(crate) fn settled(input: &InputSettled) -> Option<Line<'static>> {
         .then(|| paint::line(format!("input cancelled by {}", inline(&by)), paint::dim()))
 }
 
-/// Something a person should know.
-pub(crate) fn notice(notice: &NoticeAdded) -> Line<'static> {
-    let text = inline(&notice.text);
-    match notice.level {
-        NoticeLevel::Info => paint::line(text, paint::dim()),
-        NoticeLevel::Warning => paint::line(format!("! {text}"), paint::attention()),
-    }
+/// Something a person should know, or several such things, one a line.
+pub(crate) fn notice(notice: &NoticeAdded) -> Vec<Line<'static>> {
+    let line = |text: &str| match notice.level {
+        NoticeLevel::Info => paint::line(inline(text), paint::dim()),
+        NoticeLevel::Warning => paint::line(format!("! {}", inline(text)), paint::attention()),
+    };
+    notice.text.lines().map(line).collect()
 }
 
 fn inline(text: &str) -> String {

@@ -71,9 +71,17 @@ pub(super) async fn test(api: Arc<Api>, client: Arc<Client>, params: RuleTestPar
     };
     let (set, root) = blocking(found).await??;
     let environment = deps.standing.environment(&client.introduced().environment);
-    let facts = inspect_command(deps, &params.command, Path::new(&params.cwd), &root, environment).await;
-    let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
     let project = project(deps, &root.to_string_lossy()).await?;
+    let facts = inspect_command(
+        deps,
+        &params.command,
+        Path::new(&params.cwd),
+        &root,
+        &project,
+        environment,
+    )
+    .await;
+    let facts = facts.map_err(|error| RpcError::new(ErrorKind::InvalidParams, error))?;
     let own = set.rules.iter().filter_map(|rule| rule.bind(&root));
     let rules: Vec<Rule> = own.chain(project.rules).collect();
     let policy = Policy {

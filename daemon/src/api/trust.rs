@@ -2,7 +2,9 @@
 
 use super::Api;
 use super::rule::directory;
-use crate::config::project;
+use crate::config::project::{self, File};
+use crate::config::trust::Pin;
+use crate::session::pins;
 use crate::target::project_root;
 use protocol::trust::{TrustGetParams, TrustSetParams, TrustView};
 use protocol::{ErrorKind, RpcError};
@@ -19,15 +21,15 @@ pub(super) fn set(api: &Api, params: TrustSetParams) -> Result<TrustView, RpcErr
         None => trust.take_back(&root).map_err(|error| error.told())?,
         Some(hash) => {
             let file = project::open(&root).map_err(|error| error.told())?;
-            let identity = file.map(|file| file.identity).filter(|identity| identity.hash == hash);
-            let identity = identity.ok_or_else(|| {
+            let file = file.filter(|file| file.identity.hash == hash).ok_or_else(|| {
                 RpcError::new(
                     ErrorKind::DigestMismatch,
                     "the project's file is not the one that was shown",
                 )
                 .hint("look at it again: agentctl trust")
             })?;
-            trust.give(identity).map_err(|error| error.told())?;
+            let scripts = scripts(api, &root, &file)?;
+            trust.give(file.identity, scripts).map_err(|error| error.told())?;
         }
     }
     view(api, &root)
@@ -37,6 +39,12 @@ fn view(api: &Api, root: &Path) -> Result<TrustView, RpcError> {
     let projects = &api.registry.deps().projects;
     let file = project::open(root).map_err(|error| error.told())?;
     let now = projects.load(root).map_err(|error| error.told())?;
+    let scripts = match &file {
+        Some(file) => scripts(api, root, file)?,
+        None => Vec::new(),
+    };
+    let mut scripts: Vec<String> = scripts.into_iter().map(|pin| pin.path).collect();
+    scripts.dedup();
     Ok(TrustView {
         root: root.display().to_string(),
         file: project::path(root).display().to_string(),
@@ -45,5 +53,17 @@ fn view(api: &Api, root: &Path) -> Result<TrustView, RpcError> {
         text: file.map(|file| file.text),
         trusted: now.trusted,
         ignored: now.ignored,
+        scripts,
+    })
+}
+
+/// The scripts that the file's allow rules name, as they are now.
+fn scripts(api: &Api, root: &Path, file: &File) -> Result<Vec<Pin>, RpcError> {
+    let rules = project::rules_of(file).map_err(|error| error.told())?;
+    pins(api.registry.deps(), root, &rules).map_err(|reason| {
+        RpcError::new(
+            ErrorKind::InvalidConfig,
+            format!("the file cannot be trusted: {reason}"),
+        )
     })
 }

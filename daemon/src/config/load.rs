@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::catalog::Catalog;
+use super::context::{self, Whose, WrittenContext};
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
@@ -34,6 +35,7 @@ struct Written {
     models: BTreeMap<Spanned<String>, Profile>,
     session: WrittenSession,
     sandbox: WrittenSandbox,
+    context: WrittenContext,
     daemon: WrittenDaemon,
     limits: WrittenLimits,
     notify: WrittenNotify,
@@ -52,10 +54,10 @@ struct WrittenSession {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct WrittenSandbox {
-    mode: Option<SandboxMode>,
-    network: Option<bool>,
-    caches: Option<SandboxCaches>,
+pub(super) struct WrittenSandbox {
+    pub(super) mode: Option<SandboxMode>,
+    pub(super) network: Option<bool>,
+    pub(super) caches: Option<SandboxCaches>,
 }
 
 #[derive(Deserialize, Default)]
@@ -133,6 +135,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.default_model = default_model(path, text, written.default_model, &config.models)?;
     config.session = session(path, text, written.session)?;
     config.sandbox = sandbox(&written.sandbox);
+    config.context = context::read(path, text, written.context, Whose::Persons)?;
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     config.notify = notify(written.notify);
@@ -274,15 +277,19 @@ fn is_variable_name(name: &str) -> bool {
 }
 
 fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
-    let network = if written.network == Some(false) {
-        SandboxNetwork::Off
-    } else {
-        SandboxNetwork::On
-    };
     SandboxSettings {
         mode: written.mode.unwrap_or_default(),
-        network,
+        network: written.network.map(network).unwrap_or_default(),
         caches: written.caches.unwrap_or_default(),
+    }
+}
+
+/// What `network = true` or `false` means.
+pub(super) fn network(reached: bool) -> SandboxNetwork {
+    if reached {
+        SandboxNetwork::On
+    } else {
+        SandboxNetwork::Off
     }
 }
 

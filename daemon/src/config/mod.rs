@@ -6,6 +6,7 @@
 
 mod book;
 pub mod catalog;
+pub mod context;
 mod error;
 mod load;
 pub mod login;
@@ -28,6 +29,7 @@ use protocol::attention::Attention;
 use protocol::{Limits, Mode, Unattended};
 
 use catalog::Catalog;
+use context::ContextSettings;
 use profile::Profile;
 
 pub use book::{Book, Check};
@@ -52,6 +54,8 @@ pub struct Config {
     pub session: SessionDefaults,
     /// What commands may reach.
     pub sandbox: SandboxSettings,
+    /// Which files go into prompts.
+    pub context: ContextSettings,
     /// The daemon itself.
     pub daemon: DaemonSettings,
     /// Bounds over all sessions.
@@ -231,6 +235,7 @@ impl Config {
             catalog: Catalog::shipped(),
             session: SessionDefaults::default(),
             sandbox: SandboxSettings::default(),
+            context: ContextSettings::default(),
             daemon: DaemonSettings::default(),
             limits: GlobalLimits::default(),
             notify: NotifySettings::default(),

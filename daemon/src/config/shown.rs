@@ -14,11 +14,16 @@ const EXAMPLES: &[&str] = &[
     "default_model",
     "models",
     "session.env",
+    "context.include",
+    "context.exclude",
     "notify.command",
     "limits.cost_per_session_usd",
     "limits.cost_per_day_usd",
     "tools",
 ];
+
+/// Lists of which a project's and the person's both count.
+const ADDED: &[&str] = &["context.include", "context.exclude"];
 
 /// What of a profile is no secret. Everything else of it is hidden.
 const OPEN_PROFILE_KEYS: &[&str] = &[
@@ -150,17 +155,16 @@ pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Settin
         let from = format!("{}:{}", user.path.display(), shown.line);
         put(&mut settings, &shown.key, shown.value.clone(), from);
     }
-    if let Some((file, project)) = project {
-        let from = || file.display().to_string();
-        let text = |value: &str| Value::from(value).to_string();
-        if let Some(name) = &project.default_model {
-            put(&mut settings, "default_model", text(name), from());
-        }
-        if let Some(mode) = project.mode {
-            put(&mut settings, "session.mode", text(&mode.to_string()), from());
-        }
-        if let Some(steps) = project.max_steps {
-            put(&mut settings, "session.max_steps", steps.to_string(), from());
+    let written = |(file, project): (_, &'_ Project)| -> Vec<(&Path, Shown)> {
+        project.written.iter().map(|shown| (file, shown.clone())).collect()
+    };
+    for (file, shown) in project.map(written).unwrap_or_default() {
+        let from = format!("{}:{}", file.display(), shown.line);
+        if ADDED.contains(&shown.key.as_str()) {
+            let Shown { key, value, .. } = shown;
+            settings.push(Setting { key, value, from });
+        } else {
+            put(&mut settings, &shown.key, shown.value, from);
         }
     }
     settings
@@ -254,7 +258,7 @@ mod tests {
     fn every_value_says_where_it_comes_from() {
         let user = load::parse(Path::new("/c/config.toml"), "[session]\nmax_steps = 7\n").unwrap();
         let project = Project {
-            mode: Some(protocol::Mode::None),
+            written: of("[session]\nmode = \"none\"\n"),
             ..Project::default()
         };
         let settings = settings(&user, Some((Path::new("/p/.agent/config.toml"), &project)));
@@ -265,7 +269,7 @@ mod tests {
         );
         assert_eq!(
             (of("session.mode").value, of("session.mode").from),
-            ("\"none\"".into(), "/p/.agent/config.toml".into())
+            ("\"none\"".into(), "/p/.agent/config.toml:2".into())
         );
         assert_eq!(of("limits.retries").from, "default");
         assert!(

@@ -1,5 +1,6 @@
 //! Which contents of which projects' files the person trusts: kept in the state directory, by root, the directory's identity and
-//! the hash of the very bytes. The same bytes elsewhere, other bytes here, or another directory of this name are not trusted.
+//! the hash of the very bytes, with the scripts that its allow rules name. The same bytes elsewhere, other bytes here, or another directory
+//! of this name are not trusted, and a rule whose script has changed allows nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,26 @@ pub struct Identity {
     pub hash: String,
 }
 
+/// A script that an allow rule of a project's file names, as it was when the file was trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The rule's place in the file, from 0.
+    pub rule: usize,
+    /// The script's path.
+    pub path: String,
+    /// A hash of what it holds.
+    pub hash: String,
+}
+
+/// What is kept of one project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    identity: Identity,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scripts: Vec<Pin>,
+}
+
 /// The record of what is trusted.
 #[derive(Debug, Clone)]
 pub struct Trust {
@@ -42,20 +63,21 @@ impl Trust {
         }
     }
 
-    /// Whether this content is trusted here. A record that cannot be read trusts nothing.
+    /// If this content is trusted here, the scripts it is trusted with. A record that cannot be read trusts nothing.
     #[must_use]
-    pub fn holds(&self, identity: &Identity) -> bool {
-        self.read().contains(identity)
+    pub fn of(&self, identity: &Identity) -> Option<Vec<Pin>> {
+        let entry = self.read().into_iter().find(|known| known.identity == *identity)?;
+        Some(entry.scripts)
     }
 
-    /// Trusts this content in place of any other of the same root.
+    /// Trusts this content, with `scripts` as they are, in place of any other of the same root.
     ///
     /// # Errors
     /// The record cannot be written.
-    pub fn give(&self, identity: Identity) -> Result<(), ConfigError> {
+    pub fn give(&self, identity: Identity, scripts: Vec<Pin>) -> Result<(), ConfigError> {
         let mut all = self.read();
-        all.retain(|known| known.root != identity.root);
-        all.push(identity);
+        all.retain(|known| known.identity.root != identity.root);
+        all.push(Entry { identity, scripts });
         let over = all.len().saturating_sub(ENTRIES);
         all.drain(..over);
         self.write(&all)
@@ -67,16 +89,16 @@ impl Trust {
     /// The record cannot be written.
     pub fn take_back(&self, root: &Path) -> Result<(), ConfigError> {
         let mut all = self.read();
-        all.retain(|known| known.root != root);
+        all.retain(|known| known.identity.root != root);
         self.write(&all)
     }
 
-    fn read(&self) -> Vec<Identity> {
+    fn read(&self) -> Vec<Entry> {
         let text = std::fs::read(&self.path).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 
-    fn write(&self, all: &[Identity]) -> Result<(), ConfigError> {
+    fn write(&self, all: &[Entry]) -> Result<(), ConfigError> {
         let text = serde_json::to_string_pretty(all).map_err(|error| ConfigError::Unwritable {
             path: self.path.clone(),
             reason: error.to_string(),

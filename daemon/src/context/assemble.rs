@@ -35,18 +35,18 @@ pub(crate) enum Audience {
 pub(crate) fn assemble(
     history: &History,
     surroundings: Surroundings<'_>,
-    document: Option<&Document>,
+    documents: &[Document],
     tools: Vec<ToolSpec>,
     terms: ModelTerms,
     origin: &Origin,
     audience: Audience,
 ) -> (ModelRequest, Manifest) {
     let built_in = system_prompt(surroundings);
-    let system = whole(&built_in, document);
+    let system = whole(&built_in, documents);
     let mut manifest = Manifest {
         history: vec![(Seq(1), history.through)],
         system: hash_of(&system),
-        sources: sources(&built_in, document),
+        sources: sources(&built_in, documents),
         tools: tools.iter().map(|tool| tool.name.clone()).collect(),
         bytes: system.len() as u64 + history.messages.iter().map(message_bytes).sum::<u64>(),
         tokens: 0,
@@ -73,18 +73,18 @@ pub(crate) fn assemble(
 }
 
 /// What the system prompt is made of, in its order.
-fn sources(built_in: &str, document: Option<&Document>) -> Vec<PromptSource> {
+fn sources(built_in: &str, documents: &[Document]) -> Vec<PromptSource> {
     let own = PromptSource {
         source: BUILT_IN.to_owned(),
         hash: hash_of(built_in),
         tokens: of_text(built_in),
     };
-    let projects = document.map(|document| PromptSource {
-        source: document.name.to_owned(),
+    let others = documents.iter().map(|document| PromptSource {
+        source: document.source.clone(),
         hash: document.hash.clone(),
         tokens: of_text(&document.text),
     });
-    std::iter::once(own).chain(projects).collect()
+    std::iter::once(own).chain(others).collect()
 }
 
 fn hash_of(text: &str) -> String {

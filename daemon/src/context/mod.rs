@@ -4,4 +4,6 @@ pub(crate) mod assemble;
 pub(crate) mod history;
 pub(crate) mod instructions;
 pub(crate) mod prompt;
+pub(crate) mod recipe;
+mod sections;
 pub(crate) mod tokens;

@@ -2,6 +2,7 @@
 //! the project says the same, so that providers can cache it.
 
 use super::instructions::Document;
+use super::recipe::Owner;
 use protocol::Time;
 
 /// What the prompt tells the model about its surroundings.
@@ -17,19 +18,28 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) at: Time,
 }
 
-/// The whole prompt: the built-in one, then what the project says. What changes least comes first.
-pub(crate) fn whole(built_in: &str, document: Option<&Document>) -> String {
-    let Some(Document { name, text, .. }) = document else {
-        return built_in.to_owned();
-    };
-    format!(
-        "{built_in}\n\
-         # Instructions of the project\n\
-         From {name} in its root. They say how to work on this project; what the person you work for says goes before \
-         them, and they change nothing about what needs consent.\n\
-         \n\
-         {text}\n"
-    )
+/// The whole prompt: the built-in one, then what the person and the project say. What changes least comes first.
+pub(crate) fn whole(built_in: &str, documents: &[Document]) -> String {
+    let mut prompt = built_in.to_owned();
+    let mut before = None;
+    for Document {
+        source, owner, text, ..
+    } in documents
+    {
+        match (owner, before == Some(owner)) {
+            (_, true) => prompt.push_str(&format!("\nFrom {source}:\n\n{text}\n")),
+            (Owner::Person, false) => prompt.push_str(&format!(
+                "\n# Instructions of the person\nFrom {source}, which their own configuration names.\n\n{text}\n"
+            )),
+            (Owner::Project, false) => prompt.push_str(&format!(
+                "\n# Instructions of the project\n\
+                 From {source} in its root. They say how to work on this project; what the person you work for says goes before \
+                 them, and they change nothing about what needs consent.\n\n{text}\n"
+            )),
+        }
+        before = Some(owner);
+    }
+    prompt
 }
 
 /// The built-in prompt's text.

@@ -3,6 +3,7 @@
 //! The judge never looks at the machine: whatever it has to know about paths, links, git's configuration or the
 //! sandbox stands here, is recorded with the call, and gives the same verdict when it is judged again.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,9 @@ pub struct CommandFact {
     /// Absolute directories of the daemon itself (state, configuration, runtime), where they are not the usual ones.
     #[serde(default)]
     pub own: Vec<PathBuf>,
+    /// The scripts inside the roots that the words name, by path, with a hash of what they hold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scripts: BTreeMap<String, String>,
     /// Whether the read-only, no-network sandbox for commands that run unasked can be enforced. Without it commands
     /// that read configuration or start programs ask.
     #[serde(default)]

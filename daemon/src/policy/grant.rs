@@ -239,8 +239,7 @@ fn is_subcommand(word: &str) -> bool {
 }
 
 fn plain_files(facts: &Facts) -> bool {
-    !facts.paths.is_empty()
-        && facts.paths.iter().all(PathFact::is_plain)
+    !facts.paths.is_empty() && facts.paths.iter().all(PathFact::is_plain)
 }
 
 impl Grant {

@@ -6,7 +6,7 @@ use super::Policy;
 use super::facts::{CommandFact, Facts, Inside, PathFact, outside_of};
 use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
-use super::rule::{Rule, RuleDecision};
+use super::rule::{Rule, RuleDecision, Source};
 use super::shell::{self, Analysis, Part};
 
 pub(super) fn judge_command(facts: &Facts, command: &CommandFact, policy: &Policy<'_>) -> Verdict {
@@ -64,8 +64,9 @@ impl<'a> Case<'a> {
             .policy
             .rules
             .iter()
-            .find(|rule| rule.may_allow() && rule.quotes(&self.facts.tool, &self.command.text));
-        if let (Some(reason), None) = (self.analysis.blocks.first(), quoted) {
+            .find(|rule| self.allows(rule) && rule.quotes(&self.facts.tool, &self.command.text));
+        let lifts = quoted.filter(|rule| rule.source == Source::User);
+        if let (Some(reason), None) = (self.analysis.blocks.first(), lifts) {
             return Verdict::new(Decision::Blocked, reason.as_str());
         }
         for decision in [RuleDecision::Deny, RuleDecision::Ask] {
@@ -85,7 +86,7 @@ impl<'a> Case<'a> {
             .policy
             .rules
             .iter()
-            .find(|rule| rule.may_allow() && rule.is_about_all_of(&self.facts.tool));
+            .find(|rule| self.allows(rule) && rule.is_about_all_of(&self.facts.tool));
         if let Some(rule) = quoted.or(whole.filter(|_| self.analysis.unseen.is_none())) {
             return verdict_of(rule);
         }
@@ -97,8 +98,22 @@ impl<'a> Case<'a> {
             Err(_) if self.policy.mode == Mode::All && self.analysis.unseen.is_none() => {
                 Verdict::new(Decision::Allow, "The mode allows everything.")
             }
-            Err(reason) => Verdict::new(Decision::Ask, reason),
+            Err(reason) => Verdict::new(Decision::Ask, self.changed_since_trusted().unwrap_or(reason)),
         }
+    }
+
+    /// Whether a rule may allow the command as its scripts are now.
+    fn allows(&self, rule: &Rule) -> bool {
+        rule.may_allow() && rule.holds_for(self.command)
+    }
+
+    /// Why a rule that would allow the command does not.
+    fn changed_since_trusted(&self) -> Option<String> {
+        let changed = |rule: &&Rule| rule.may_allow() && !rule.holds_for(self.command) && self.touches(rule);
+        let rule = self.policy.rules.iter().find(changed)?;
+        Some(format!(
+            "A script is not what it was when its rule was trusted ({rule}): agentctl trust"
+        ))
     }
 
     fn touches(&self, rule: &Rule) -> bool {
@@ -145,7 +160,7 @@ impl<'a> Case<'a> {
 
     fn cover(&self, part: &Part) -> Option<Cover<'a>> {
         let tool = &self.facts.tool;
-        let rules = self.policy.rules.iter().filter(|rule| rule.may_allow());
+        let rules = self.policy.rules.iter().filter(|rule| self.allows(rule));
         let mut by_words = rules
             .map(Cover::Rule)
             .chain(self.policy.grants.iter().map(Cover::Grant));

@@ -5,13 +5,14 @@
 //! call, a deny or ask rule speaks as soon as it matches any of it. `match` and `no_match` are examples that are
 //! checked when the rules are loaded, so a rule that does not mean what its author thinks is an error, not a hole.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, PathFact};
+use super::facts::{CommandFact, Facts, PathFact};
 use super::shell::Part;
 
 /// What a rule decides.
@@ -23,12 +24,14 @@ pub enum RuleDecision {
     Deny,
 }
 
-/// Which file a rule comes from. Only the user's own may allow anything or lift the guard.
+/// Which file a rule comes from. A project's allows nothing until it is trusted; only the user's own lifts the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     #[default]
     User,
+    /// A project's file that the person trusts as it is.
+    Trusted,
     Project,
 }
 
@@ -63,6 +66,9 @@ pub struct Rule {
     pub no_match: Vec<String>,
     #[serde(skip)]
     pub source: Source,
+    /// The scripts that it names, by path, with the hash of what they held when the person trusted it: it allows nothing else.
+    #[serde(skip)]
+    pub pinned: BTreeMap<String, String>,
 }
 
 /// Words of a command: a list, or one string that is split at blanks.
@@ -121,6 +127,7 @@ impl Rule {
             matches: Vec::new(),
             no_match: Vec::new(),
             source: Source::User,
+            pinned: BTreeMap::new(),
         }
     }
 
@@ -146,7 +153,24 @@ impl Rule {
     /// Whether the rule allows, and comes from a file that may.
     #[must_use]
     pub fn may_allow(&self) -> bool {
-        self.decision == RuleDecision::Allow && self.source == Source::User
+        self.decision == RuleDecision::Allow && self.source != Source::Project
+    }
+
+    /// Whether the scripts that it names are, in this command, what they were when it was trusted.
+    #[must_use]
+    pub fn holds_for(&self, command: &CommandFact) -> bool {
+        let same = |(path, hash): (&String, &String)| command.scripts.get(path) == Some(hash);
+        self.pinned.iter().all(same)
+    }
+
+    /// Whether it may be what allows a command line because of what scripts held: then they must still hold it when that runs.
+    #[must_use]
+    pub fn pins(&self, text: &str) -> bool {
+        let words = self.command.iter().flat_map(|words| &words.0);
+        !self.pinned.is_empty()
+            && words
+                .chain(&self.exact)
+                .all(|word| word == "*" || text.contains(word.trim()))
     }
 
     fn speaks_of_tool(&self, tool: &str) -> bool {

@@ -33,7 +33,7 @@ pub enum Class {
     Connect,
     /// The reply is larger than the daemon takes.
     ReplyTooLarge,
-    /// The profile may not be used as it stands; nothing was sent.
+    /// The profile or the context may not be used as it stands; nothing was sent.
     Refused,
 }
 

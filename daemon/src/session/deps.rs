@@ -6,7 +6,8 @@ use super::effect::model::Models;
 use super::live::Presence;
 use super::spending::Spending;
 use crate::auth::Redactor;
-use crate::config::{Projects, RuleBook};
+use crate::config::context::ContextSettings;
+use crate::config::{Project, Projects, RuleBook};
 use crate::log::EventLog;
 use crate::target::sandbox;
 use crate::tool::{GuardPlan, Tool};
@@ -46,8 +47,11 @@ pub(crate) trait Standing: Send + Sync {
     /// The tools that models are offered.
     fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
 
-    /// What commands may reach.
-    fn sandbox(&self) -> sandbox::Settings;
+    /// What commands may reach in a project.
+    fn sandbox(&self, project: &Project) -> sandbox::Settings;
+
+    /// Which files the person puts into prompts.
+    fn context(&self) -> ContextSettings;
 
     /// The environment of commands, from that of a client.
     fn environment(&self, client: &BTreeMap<String, String>) -> BTreeMap<String, String>;

@@ -5,13 +5,18 @@ use super::deps::Deps;
 use super::handle::Asked;
 use super::input::{Edited, Inspected, Reach};
 use crate::auth::Redactor;
-use crate::policy::{Facts, goes_beyond};
+use crate::config::Project;
+use crate::config::trust::Pin;
+use crate::policy::{Facts, Rule, RuleDecision, goes_beyond};
 use crate::target::{Target, TargetSpec};
 use crate::tool::{self, ArgumentError, Place, ReadSet};
 use protocol::event::Action;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Scripts that one project's file is trusted with: more than a person looks at.
+const PINS: usize = 256;
 
 /// The facts of a call of `bash` in `cwd`, found exactly as for a session there. Nothing runs.
 ///
@@ -22,6 +27,7 @@ pub(crate) async fn inspect_command(
     command: &str,
     cwd: &Path,
     root: &Path,
+    project: &Project,
     environment: BTreeMap<String, String>,
 ) -> Result<Facts, String> {
     let tools = deps.standing.tools();
@@ -34,7 +40,7 @@ pub(crate) async fn inspect_command(
         cwd: cwd.to_owned(),
         environment,
         hidden: deps.hidden.clone(),
-        sandbox: deps.standing.sandbox(),
+        sandbox: deps.standing.sandbox(project),
     };
     let opened = tokio::task::spawn_blocking(move || Target::open(spec))
         .await
@@ -50,6 +56,37 @@ pub(crate) async fn inspect_command(
         .await
         .map_err(|error| error.to_string())?;
     Ok(inspected.facts)
+}
+
+/// The scripts that allow rules of a project's file name, as they are now. Nothing runs.
+///
+/// # Errors
+/// A root that cannot be opened, too many scripts; for people.
+pub(crate) fn pins(deps: &Deps, root: &Path, rules: &[Rule]) -> Result<Vec<Pin>, String> {
+    let spec = TargetSpec {
+        roots: vec![root.to_owned()],
+        cwd: root.to_owned(),
+        hidden: deps.hidden.clone(),
+        ..TargetSpec::default()
+    };
+    let target = Target::open(spec).map_err(|error| error.to_string())?;
+    let mut pins = Vec::new();
+    for (place, rule) in rules.iter().enumerate() {
+        let words = rule.command.as_ref().map(|words| words.0.join(" "));
+        let words = words.or_else(|| rule.exact.clone()).unwrap_or_default();
+        if rule.decision == RuleDecision::Allow {
+            let found = tool::scripts::pinned_by(&words, &target).into_iter();
+            pins.extend(found.map(|(path, hash)| Pin {
+                rule: place,
+                path,
+                hash,
+            }));
+        }
+        if pins.len() > PINS {
+            return Err(format!("its allow rules name more than {PINS} scripts"));
+        }
+    }
+    Ok(pins)
 }
 
 /// A call as a person changed it, held against the one that was asked about. A key in it is taken out, as out of all that is recorded.

@@ -3,7 +3,7 @@
 
 use super::deps::Deps;
 use super::details::{Details, Parked, snapshot};
-use super::open::folded;
+use super::open::{folded, project};
 use crate::log::SessionRow;
 use protocol::frame::Snapshot;
 use protocol::{RpcError, SessionId};
@@ -18,6 +18,7 @@ pub(super) async fn look(deps: &Deps, row: &SessionRow) -> Result<Snapshot, RpcE
         .await
         .map_err(|error| super::actor::storage(&error))?;
     let parked = if state.turn.is_some() { Parked::Yes } else { Parked::No };
-    let sandbox = deps.standing.sandbox();
+    let project = project(deps, &state.root).await.unwrap_or_default();
+    let sandbox = deps.standing.sandbox(&project);
     Ok(snapshot(&SessionId(row.id.clone()), &state, &details, parked, &sandbox))
 }

@@ -41,7 +41,7 @@ pub(crate) use deps::{CostLimits, Deps, Resume, Standing, Tuning};
 pub(crate) use drain::{Drain, Draining};
 pub(crate) use handle::{AnswerRequest, Handle, Message, Sending, busy};
 pub(crate) use input::{Change, Edited, Send, grant_of};
-pub(crate) use inspect::{inspect_command, inspect_edit};
+pub(crate) use inspect::{inspect_command, inspect_edit, pins};
 pub(crate) use known::begin_of;
 pub(crate) use live::{Answers, Live, Presence};
 pub(crate) use open::project;

@@ -9,7 +9,7 @@ use super::handle::{Handle, MAILBOX};
 use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
 use super::state::{STATE_VERSION, State};
-use crate::config::Project;
+use crate::config::{Project, Projects};
 use crate::log::{EventLog, LogError, PAGE_ROWS, Row, SessionKey, SessionRow};
 use crate::tool::Jobs;
 use protocol::{ErrorKind, Event, RpcError, Seq, SessionId, Time};
@@ -59,7 +59,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         Project::default()
     });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
-    let sandbox = deps.standing.sandbox();
+    let sandbox = deps.standing.sandbox(&project);
     let mut first = first_live(&state, &session, &details, parked, &sandbox);
     first.ring = Arc::new(ring.clone());
     let publisher = Publisher::new(first);
@@ -105,7 +105,12 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
 /// # Errors
 /// A file that cannot be read or understood.
 pub(crate) async fn project(deps: &Deps, root: &str) -> Result<Project, RpcError> {
-    let (projects, root) = (Arc::clone(&deps.projects), PathBuf::from(root));
+    project_of(Arc::clone(&deps.projects), root).await
+}
+
+/// As [`project`].
+pub(super) async fn project_of(projects: Arc<Projects>, root: &str) -> Result<Project, RpcError> {
+    let root = PathBuf::from(root);
     match tokio::task::spawn_blocking(move || projects.load(&root)).await {
         Ok(loaded) => loaded.map_err(|error| error.told()),
         Err(error) => Err(RpcError::new(

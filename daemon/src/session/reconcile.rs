@@ -165,6 +165,7 @@ fn panicked(effect: &Effect) -> End {
             }),
             history: crate::context::history::History::default(),
             instructions: None,
+            project: None,
         })),
         Effect::Job(job) => End::Job(Box::new(JobEnd {
             output: message,

@@ -41,6 +41,7 @@ pub use environment::{command_environment, is_listed, is_personal};
 pub use guard::exec_guard;
 pub use harden::harden_daemon;
 pub use lock::{GuardsRemain, wait_for_guards};
+pub(crate) use open::OpenFile;
 pub use project::project_root;
 pub use resolve::Resolved;
 

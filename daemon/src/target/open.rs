@@ -55,6 +55,30 @@ impl Target {
     /// It does not exist, is no regular file, belongs to the daemon itself, or a link appeared on its path.
     pub fn open_file(&self, resolved: &Resolved) -> Result<OpenFile, TargetError> {
         self.check_not_hidden(resolved)?;
+        self.open_regular(resolved)
+    }
+
+    /// Opens a file that the person's own configuration lists, wherever it lies. Beside the daemon's own files only a text for people is
+    /// read, which none of those is; and nobody else may have written it.
+    ///
+    /// # Errors
+    /// As [`Target::open_file`], and a file that another user owns or every user may write.
+    pub(crate) fn open_listed(&self, resolved: &Resolved) -> Result<OpenFile, TargetError> {
+        let is_text = resolved.path.extension().is_some_and(|ending| ending == "md");
+        if !is_text {
+            self.check_not_hidden(resolved)?;
+        }
+        let file = self.open_regular(resolved)?;
+        let own = rustix::process::geteuid().as_raw();
+        let refused = |why: &str| Err(TargetError::Refused(format!("{}: {why}", resolved.shown)));
+        match file.stat {
+            stat if stat.st_uid != own && stat.st_uid != 0 => refused("belongs to another user"),
+            stat if stat.st_mode & 0o002 != 0 => refused("every user may write it"),
+            _ => Ok(file),
+        }
+    }
+
+    fn open_regular(&self, resolved: &Resolved) -> Result<OpenFile, TargetError> {
         let shown = resolved.shown.as_str();
         // A device must not even be opened, since that can have effects; so the name is looked at before.
         let seen = self.open_at(resolved, OFlags::PATH)?;

@@ -122,7 +122,9 @@ impl Target {
         })?;
         if self.is_foreign(dir.root, &file.stat) {
             let shown = found.name.display();
-            return Err(TargetError::Refused(format!("{shown} is a hard link to a file of somebody else")));
+            return Err(TargetError::Refused(format!(
+                "{shown} is a hard link to a file of somebody else"
+            )));
         }
         Ok(file)
     }

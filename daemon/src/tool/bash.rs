@@ -175,7 +175,8 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
     for (name, value) in place.target.environment().iter().filter(|(name, _)| !is_personal(name)) {
         digest = digest.with("variable", name.as_bytes()).with("value", value.as_bytes());
     }
-    for (path, hash) in scripts::named_in(&parsed.command, &cwd.path, &place.target) {
+    let scripts = scripts::named_in(&parsed.command, &cwd.path, &place.target);
+    for (path, hash) in &scripts {
         digest = digest
             .with_content("script", path.as_bytes())
             .with_content("hash", hash.as_bytes());
@@ -197,6 +198,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
             .map(Into::into)
             .or_else(|| protocol::place::home().ok()),
         outside_sandbox,
+        scripts,
         ..CommandFact::default()
     };
     command.operands = place.target.operands(&operands(&command), &cwd.path);

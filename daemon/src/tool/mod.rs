@@ -45,7 +45,7 @@ pub mod output;
 mod patience;
 mod read_file;
 mod read_set;
-mod scripts;
+pub(crate) mod scripts;
 mod supervise;
 mod text;
 mod time;

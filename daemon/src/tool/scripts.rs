@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::policy::facts::Inside;
-use crate::target::{Resolved, Target};
+use crate::target::Target;
 
 use super::digest::content_hash;
 
@@ -20,6 +20,9 @@ const SCRIPT_LIMIT_BYTES: u64 = 1024 * 1024;
 const BREAKS: &[char] = &[
     ';', '|', '&', '(', ')', '<', '>', '\'', '"', '`', '$', '=', '{', '}', ',',
 ];
+
+/// Stands for what a script holds that is not there, or is no script yet.
+const ABSENT: &str = "absent";
 
 /// Programs whose next operand is a script, whatever its name.
 const INTERPRETERS: &[&str] = &[
@@ -67,13 +70,36 @@ pub(super) fn named_in(command: &str, cwd: &Path, target: &Target) -> BTreeMap<S
     let mut scripts = BTreeMap::new();
     let mut previous = "";
     for word in words.take(WORDS_LIMIT) {
-        let after_interpreter = INTERPRETERS.contains(&previous.rsplit('/').next().unwrap_or_default());
+        let after_interpreter = is_interpreter(previous);
         if let Some((path, hash)) = script(word, after_interpreter, cwd, target) {
             scripts.insert(path, hash);
         }
         previous = word;
     }
     scripts
+}
+
+/// What an allow rule in these words is trusted for: path to content hash of each script inside the root that they name. What is not
+/// there yet is named too, with a hash that no content has.
+pub(crate) fn pinned_by(words: &str, target: &Target) -> BTreeMap<String, String> {
+    let mut pinned = named_in(words, target.cwd(), target);
+    let mut previous = "";
+    for (place, word) in words.split_whitespace().take(WORDS_LIMIT).enumerate() {
+        let program = place == 0 && word.contains('/');
+        let interpreted = is_interpreter(previous) && ends_as_script(Path::new(word));
+        let resolved = target.resolve_in(target.cwd(), word).ok();
+        let resolved = resolved.filter(|resolved| resolved.inside == Inside::Inside && (program || interpreted));
+        if let Some(resolved) = resolved {
+            let path = resolved.path.display().to_string();
+            pinned.entry(path).or_insert_with(|| ABSENT.to_owned());
+        }
+        previous = word;
+    }
+    pinned
+}
+
+fn is_interpreter(word: &str) -> bool {
+    INTERPRETERS.contains(&word.rsplit('/').next().unwrap_or_default())
 }
 
 fn script(word: &str, after_interpreter: bool, cwd: &Path, target: &Target) -> Option<(String, String)> {
@@ -93,15 +119,12 @@ fn script(word: &str, after_interpreter: bool, cwd: &Path, target: &Target) -> O
             )
         });
     };
-    let is_script = executable || after_interpreter || content.starts_with(b"#!") || has_script_ending(&resolved);
+    let is_script = executable || after_interpreter || content.starts_with(b"#!") || ends_as_script(&resolved.path);
     is_script.then(|| (path, content_hash(&content)))
 }
 
-fn has_script_ending(resolved: &Resolved) -> bool {
-    let ending = resolved
-        .path
-        .extension()
-        .map(|ending| ending.to_string_lossy().to_lowercase());
+fn ends_as_script(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
 }
 
@@ -139,6 +162,22 @@ mod tests {
         };
         assert_eq!(found("FOO=1 ./a.sh && (cat data.txt | ./b)"), ["a.sh", "b"]);
         assert_eq!(found("/bin/bash c.txt; cat data.txt"), ["c.txt"]);
+        let pinned = |words: &str| pinned_by(words, &target).into_values().collect::<Vec<_>>();
+        assert_eq!(pinned("./a.sh --all"), [content_hash(b"x")]);
+        assert_eq!(pinned("sh c.txt"), [content_hash(b"x")]);
+        for absent in ["./gone", "./data.txt", "sh gone.sh"] {
+            assert_eq!(pinned(absent), [ABSENT], "{absent}");
+        }
+        for nothing in [
+            "make test",
+            "cargo run ./gone",
+            "python3 -m gone",
+            "sh *",
+            "../a.sh",
+            "/bin/gone",
+        ] {
+            assert!(pinned(nothing).is_empty(), "{nothing}");
+        }
         assert_eq!(found("echo \"$(python3 d.py)\" absent.sh /etc/passwd"), ["d.py"]);
     }
 }

@@ -88,7 +88,7 @@ async fn what_is_to_be_trusted_is_shown_without_effect() -> anyhow::Result<()> {
         "[session]\nmode = \"\u{1b}[2Kall\"\n",
     ] {
         std::fs::write(&file, text)?;
-        for arguments in [&["trust", "--yes"][..], &["config", "show"], &["new"]] {
+        for arguments in [&["trust"][..], &["trust", "--yes"], &["config", "show"], &["new"]] {
             let ran = daemon.ctl(arguments).await?;
             let said = ran.stdout + &ran.stderr;
             assert!(!said.contains(is_raw), "{arguments:?}: {said:?}");

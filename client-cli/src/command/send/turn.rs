@@ -198,7 +198,9 @@ impl Watch {
             }
             Event::NoticeAdded(notice) if self.notices.insert(notice.text.clone()) => {
                 self.shown.fresh_line();
-                self.output.tell(&format!("note: {}", self.output.inline(&notice.text)));
+                for line in notice.text.lines() {
+                    self.output.tell(&format!("note: {}", self.output.inline(line)));
+                }
             }
             Event::ApprovalRequested(asked) => self.asking.requested(asked, envelope.at, &self.session),
             Event::ApprovalResolved(resolved) => {

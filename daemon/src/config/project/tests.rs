@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::super::load;
+use super::keys::TABLE;
 use super::*;
+use rustix::fs::{FileType, Mode as FileMode};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 
 const USER: &str = "[models.sonnet]\nwire = \"demo\"\n[session]\nmode = \"edits\"\nmax_steps = 20\n";
 
@@ -39,7 +42,7 @@ impl World {
 
     fn trust(&self) {
         let identity = open(&self.root()).unwrap().unwrap().identity;
-        self.projects.trust.give(identity).unwrap();
+        self.projects.trust.give(identity, Vec::new()).unwrap();
     }
 }
 
@@ -86,7 +89,114 @@ fn what_narrows_counts_and_what_widens_does_not() {
         .read("[session]\nmode = \"all\"\nmax_steps = 500\nunattended = \"wait\"\n")
         .unwrap();
     assert_eq!((wide.mode, wide.max_steps, wide.unattended), (None, None, None));
-    assert_eq!(wide.ignored.len(), 2, "{:?}", wide.ignored);
+    assert_eq!(wide.ignored.len(), 3, "{:?}", wide.ignored);
+}
+
+/// A value that narrows and one that widens, for each key that may do the one and not the other; and what the person has.
+const BOTH_WAYS: &[(&str, &str, &str, &str)] = &[
+    ("session.mode", "\"ask\"", "\"all\"", "\"edits\""),
+    ("session.max_steps", "5", "50", "20"),
+    ("sandbox.mode", "\"read-only\"", "\"off\"", "\"workspace-write\""),
+    ("sandbox.network", "false", "true", "false"),
+    ("sandbox.caches", "\"private\"", "\"shared\"", "\"private\""),
+];
+
+#[test]
+fn whatever_may_narrow_counts_only_so_until_it_is_trusted() {
+    for (row, _) in TABLE
+        .iter()
+        .filter(|(row, may)| *may == keys::May::Narrow && *row != "rule")
+    {
+        let found = BOTH_WAYS.iter().find(|(key, ..)| key == row);
+        let (key, narrow, wide, own) = found.unwrap_or_else(|| panic!("{row} has no value of each kind"));
+        let world = world();
+        let (table, name) = key.split_once('.').unwrap();
+        let set = |value: &str| format!("[{table}]\n{name} = {value}\n");
+        rules::replace(&world.dir.path().join("config.toml"), &set(own)).unwrap();
+        let shown = |project: &Project| {
+            project
+                .written
+                .iter()
+                .map(|shown| shown.value.clone())
+                .collect::<Vec<_>>()
+        };
+        let narrowed = world.read(&set(narrow)).unwrap();
+        assert_eq!(
+            (shown(&narrowed), narrowed.ignored.len()),
+            (vec![(*narrow).to_owned()], 0),
+            "{key}"
+        );
+        let widened = world.read(&set(wide)).unwrap();
+        assert!(shown(&widened).is_empty(), "{key}");
+        let said = &widened.ignored;
+        assert!(
+            said.len() == 1
+                && said
+                    .iter()
+                    .all(|line| line.contains(&format!(":2: `{key}` would widen"))),
+            "{said:?}"
+        );
+        world.trust();
+        let trusted = world.read(&set(wide)).unwrap();
+        assert_eq!(
+            (shown(&trusted), trusted.ignored.len()),
+            (vec![(*wide).to_owned()], 0),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_wish_for_a_sandbox_narrows_whatever_the_person_has_by_now() {
+    use crate::config::{SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings};
+    let world = world();
+    let text = "[sandbox]\nmode = \"workspace-write\"\nnetwork = false\ncaches = \"private\"\n";
+    let wish = world.read(text).unwrap().sandbox;
+    let settings = |mode, network, caches| SandboxSettings { mode, network, caches };
+    let (off, private) = (SandboxNetwork::Off, SandboxCaches::Private);
+    for (own, becomes) in [
+        (SandboxMode::Off, SandboxMode::WorkspaceWrite),
+        (SandboxMode::WorkspaceWrite, SandboxMode::WorkspaceWrite),
+        (SandboxMode::ReadOnly, SandboxMode::ReadOnly),
+    ] {
+        let own = settings(own, SandboxNetwork::On, SandboxCaches::Shared);
+        assert_eq!(wish.within(own), settings(becomes, off, private));
+    }
+    let own = settings(SandboxMode::ReadOnly, off, private);
+    assert_eq!(SandboxWish::default().within(own), own);
+    world.read("[sandbox]\nmode = \"off\"\nnetwork = true\n").unwrap();
+    world.trust();
+    let wide = world.projects.load(&world.root()).unwrap().sandbox.within(own);
+    assert_eq!(wide, settings(SandboxMode::Off, SandboxNetwork::On, private));
+}
+
+#[test]
+fn a_project_lists_files_of_its_own_and_nothing_else() {
+    let world = world();
+    let text = "[context]\ninclude = [\"docs/STYLE.md\"]\nexclude = [\"AGENTS.md#Release\"]\n";
+    let project = world.read(text).unwrap();
+    let shown =
+        |list: &[super::super::context::Listed]| list.iter().map(|listed| listed.shown.clone()).collect::<Vec<_>>();
+    assert_eq!(shown(&project.context.include), ["docs/STYLE.md"]);
+    assert_eq!(shown(&project.context.exclude), ["AGENTS.md#Release"]);
+    for entry in ["../x", "docs/../../x", "~/.aws/credentials", "/etc/passwd", "~root/x"] {
+        for trusted in [false, true] {
+            let text = format!("[context]\ninclude = [\"a\",\n\"{entry}\"]\n");
+            let said = world.read(&text).unwrap_err().to_string();
+            assert!(
+                said.contains("config.toml:3: `context.include`: ") && !said.contains(entry),
+                "{trusted} {said}"
+            );
+            world.trust();
+        }
+    }
+    assert!(
+        world
+            .read("[context]\nincluded = []\n")
+            .unwrap_err()
+            .to_string()
+            .contains("did you mean `context.include`")
+    );
 }
 
 #[test]

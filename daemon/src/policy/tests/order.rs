@@ -263,16 +263,59 @@ fn only_a_quoting_rule_of_the_user_lifts_the_guard() -> Checked {
         line("git push --force origin wip; ls", Mode::All, &own).decision,
         Decision::Blocked
     );
-    let project = parse_rules(text, Source::Project)?;
-    assert_eq!(
-        line("git push --force origin wip", Mode::All, &project).decision,
-        Decision::Blocked
-    );
+    for source in [Source::Trusted, Source::Project] {
+        let project = parse_rules(text, source)?;
+        assert_eq!(
+            line("git push --force origin wip", Mode::All, &project).decision,
+            Decision::Blocked
+        );
+    }
     let broad = parse_rules(
         "[[rule]]\ndecision = 'allow'\ntool = 'bash'\ncommand = 'git'\n",
         Source::User,
     )?;
     assert_eq!(line("git push --force", Mode::All, &broad).decision, Decision::Blocked);
+    Ok(())
+}
+
+#[test]
+fn a_rule_that_is_trusted_with_its_scripts_allows_nothing_once_they_change() -> Checked {
+    let with = |text: &str, scripts: &[(&str, &str)]| {
+        let mut facts = bash(text);
+        if let Some(command) = &mut facts.command {
+            let named = |(path, hash): &(&str, &str)| ((*path).to_owned(), (*hash).to_owned());
+            command.scripts = scripts.iter().map(named).collect();
+        }
+        facts
+    };
+    for said in ["command = './deploy.sh'", "exact = './deploy.sh'"] {
+        let text = format!("[[rule]]\ndecision = 'allow'\ntool = 'bash'\n{said}\n");
+        let mut trusted = parse_rules(&text, Source::Trusted)?;
+        trusted[0].pinned = [("/p/deploy.sh".to_owned(), "one".to_owned())].into();
+        let judged = |scripts: &[(&str, &str)]| {
+            let policy = Policy {
+                mode: Mode::Ask,
+                rules: &trusted,
+                grants: &[],
+                builtin_allow: true,
+            };
+            judge(&with("./deploy.sh", scripts), &policy)
+        };
+        assert_eq!(
+            judged(&[("/p/deploy.sh", "one"), ("/p/x", "y")]).decision,
+            Decision::Allow
+        );
+        for changed in [&[("/p/deploy.sh", "two")][..], &[("/p/sub/deploy.sh", "one")], &[]] {
+            let verdict = judged(changed);
+            assert_eq!(verdict.decision, Decision::Ask, "{said}");
+            assert!(
+                verdict.reason.contains("when its rule was trusted"),
+                "{}",
+                verdict.reason
+            );
+        }
+        assert!(trusted[0].pins("./deploy.sh") && !trusted[0].pins("ls"));
+    }
     Ok(())
 }
 

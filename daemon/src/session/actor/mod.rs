@@ -224,7 +224,11 @@ impl Actor {
                     result,
                     history,
                     instructions,
+                    project,
                 } = *end;
+                if let Some(project) = project {
+                    self.project = self.project.narrowed_by(project);
+                }
                 (self.history, self.instructions) = (Some(history), instructions);
                 match result {
                     Ok(replied) => Input::ModelReplied(Box::new(replied)),

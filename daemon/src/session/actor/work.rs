@@ -2,6 +2,7 @@
 
 use super::Actor;
 use crate::context::assemble::Audience;
+use crate::context::recipe::Recipe;
 use crate::session::details::Parked;
 use crate::session::effect::job::JobRun;
 use crate::session::effect::model::ModelCall;
@@ -62,6 +63,8 @@ impl Actor {
             instructions: self.instructions.take(),
             tools: offered(&self.tools, turn.tools.as_deref()),
             turn_started_at: turn.started_at,
+            recipe: Recipe::of(self.deps.standing.context(), self.project.context.clone()),
+            projects: Arc::clone(&self.deps.projects),
             place: self.place(),
             cwd: self.state.cwd.clone(),
             root: self.state.root.clone(),
@@ -95,8 +98,11 @@ impl Actor {
             .as_ref()
             .and_then(|turn| turn.call(call))
             .is_some_and(|call| call.edited.is_some());
-        if !approved {
-            // Nobody saw the contents, so an earlier call of the same reply may change them.
+        let command = requested.action.command.as_deref().unwrap_or_default();
+        let pinned = self.project.rules.iter().any(|rule| rule.pins(command));
+        if !approved && !pinned {
+            // Nobody saw the contents, so an earlier call of the same reply may change them. A rule that is trusted for what its
+            // scripts hold is no leave for that.
             requested.digest = requested.digest.as_deref().map(|digest| judged_part(digest).to_owned());
         }
         let tool = self
@@ -163,7 +169,7 @@ impl Actor {
 
     /// Where calls happen, in a sandbox as narrow as it ever was; one that could not be opened is tried again.
     pub(super) fn place(&mut self) -> LazyPlace {
-        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox());
+        let narrowed = self.sandbox.narrowed_by(&self.deps.standing.sandbox(&self.project));
         let changed = !narrowed.is_as_wide_as(&self.sandbox);
         self.sandbox = narrowed;
         if let Some(place) = self.place.as_mut().filter(|place| !place.failed()) {

@@ -4,15 +4,18 @@
 use super::instructions::find;
 use super::said::{self, Growing};
 use crate::auth::Redactor;
+use crate::config::{Project, Projects};
 use crate::context::assemble::{Audience, ModelTerms, assemble};
 use crate::context::history::History;
 use crate::context::instructions::Instructions;
 use crate::context::prompt::Surroundings;
+use crate::context::recipe::Recipe;
 use crate::context::tokens;
 use crate::log::{EventLog, SessionKey};
-use crate::provider::{ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
+use crate::provider::{Class, ItemKind, ModelError, ModelReply, Provider, ReplyItem, Sink, ToolCall, ToolSpec};
 use crate::session::input::{Failed, Inspected, Item, Piece, Replied, RequestedCall, Retry, Room};
 use crate::session::live::Feed;
+use crate::session::open::project_of;
 use crate::session::place::LazyPlace;
 use crate::session::wanted::ModelKey;
 use crate::tool::Tool;
@@ -60,6 +63,8 @@ pub(crate) struct ModelCall {
     /// As an earlier step of the turn found them: within a turn they stay, so that its prompt does.
     pub(crate) instructions: Option<Instructions>,
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
+    pub(crate) recipe: Recipe,
+    pub(crate) projects: Arc<Projects>,
     pub(crate) place: LazyPlace,
     pub(crate) cwd: String,
     pub(crate) root: String,
@@ -75,6 +80,8 @@ pub(crate) struct ModelEnd {
     pub(crate) result: Result<Replied, Failed>,
     pub(crate) history: History,
     pub(crate) instructions: Option<Instructions>,
+    /// What the project's own file says by now, if it can be read.
+    pub(crate) project: Option<Project>,
 }
 
 impl ModelCall {
@@ -84,17 +91,21 @@ impl ModelCall {
             Ok(replied) => Ok(replied),
             Err(error) => Err(failed(self.key.clone(), error, &self.redactor)),
         };
+        // Read after the reply, since it narrows what the reply asks for. A mistake in it is told with the next input.
+        let project = project_of(Arc::clone(&self.projects), &self.root).await;
         ModelEnd {
             result,
             history: self.history,
             instructions: self.instructions,
+            project: project.ok(),
         }
     }
 
     async fn reply(&mut self) -> Result<Replied, ModelError> {
         let chosen = self.models.choose(self.profile.as_deref(), self.mode).await?;
         self.read_history().await?;
-        let instructions = self.instructions().await;
+        let instructions = self.instructions().await?;
+        let (documents, remark) = instructions.within(chosen.budget);
         let origin = chosen.provider.origin();
         let specs = self.tools.iter().map(|tool| tool_spec(tool.as_ref())).collect();
         let surroundings = Surroundings {
@@ -107,7 +118,7 @@ impl ModelCall {
         let (request, manifest) = assemble(
             &self.history,
             surroundings,
-            instructions.document.as_ref(),
+            documents,
             specs,
             chosen.terms.clone(),
             &origin,
@@ -156,21 +167,25 @@ impl ModelCall {
             cost,
             manifest,
             room,
-            remark: instructions.notice,
+            remark: remark.map(|remark| self.redactor.clean_text(remark)),
         })
     }
 
-    /// What the project says, read once in a turn.
-    async fn instructions(&mut self) -> Instructions {
+    /// What the person and the project say, read once in a turn.
+    async fn instructions(&mut self) -> Result<Instructions, ModelError> {
         if let Some(known) = &self.instructions {
-            return known.clone();
+            return Ok(known.clone());
         }
         let found = match self.place.get().await {
-            Ok(place) => find(&place.target, &self.redactor).await,
+            Ok(place) => find(&place.target, &self.redactor, &self.recipe).await,
             // Each call says that the root is gone.
-            Err(_) => Instructions::default(),
+            Err(_) => Ok(Instructions::default()),
         };
-        self.instructions.insert(found).clone()
+        let found = found.map_err(|reason| ModelError {
+            hint: Some("take it off the list, or put a file of the project there".to_owned()),
+            ..ModelError::new(Class::Refused, reason)
+        })?;
+        Ok(self.instructions.insert(found).clone())
     }
 
     /// Brings the history up to the `step.started` that asked for this call.
@@ -181,7 +196,7 @@ impl ModelCall {
                 .log
                 .read(self.session, self.history.through.0, crate::log::PAGE_ROWS)
                 .await;
-            let rows = rows.map_err(|error| ModelError::new(crate::provider::Class::Server, error.to_string()))?;
+            let rows = rows.map_err(|error| ModelError::new(Class::Server, error.to_string()))?;
             if rows.is_empty() {
                 break;
             }

@@ -195,7 +195,11 @@ async fn a_name_for_somebody_elses_file_asks_before_it_is_read_and_no_search_goe
     daemon.send(&session, "go").await?;
     for _ in 0..2 {
         let approval = daemon.approval(&session).await?;
-        assert_eq!(approval["reason"], "linked is a hard link to a file of somebody else.");
+        let reason = approval["reason"].as_str().unwrap_or_default();
+        assert!(
+            reason.ends_with("linked is a hard link to a file of somebody else."),
+            "{reason}"
+        );
         daemon.answer(&approval, "deny").await?;
     }
     daemon.turn_end(&session, 1).await?;
