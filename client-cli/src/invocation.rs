@@ -5,10 +5,9 @@ use crate::output::Output;
 use crate::values::ModeWord;
 use clap::ValueEnum;
 use protocol::client::{Autostart, Client, Connect};
-use protocol::display::{Form, display};
 use protocol::method::{CreateParams, GetParams, SessionGet, SessionInfo};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 /// One call of the program.
 #[derive(Debug, Clone)]
@@ -17,6 +16,9 @@ pub(crate) struct Invocation {
     pub(crate) cwd: PathBuf,
     pub(crate) output: Output,
 }
+
+/// The mistakes that the person was told of; a command may connect more than once.
+static WARNED: OnceLock<String> = OnceLock::new();
 
 /// Whether a person can answer approvals through this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +42,16 @@ impl Invocation {
 
     /// Says once what the daemon cannot read of its configuration.
     pub(crate) fn warn(&self, client: &Client) {
-        static TOLD: AtomicBool = AtomicBool::new(false);
         if let Some(fault) = &client.hello().config_fault
-            && !TOLD.swap(true, Ordering::Relaxed)
+            && WARNED.set(fault.clone()).is_ok()
         {
-            let text = display(fault, Form::Block);
-            self.output.tell(&format!(
-                "warning: what the configuration said before still holds: {text}"
-            ));
+            self.output.warn(fault);
         }
+    }
+
+    /// What was warned of.
+    pub(crate) fn warned(&self) -> Option<&'static str> {
+        WARNED.get().map(String::as_str)
     }
 
     /// Connects to a daemon that runs.

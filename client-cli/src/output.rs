@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use protocol::display::{Form, display};
+use protocol::wording;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
@@ -118,6 +119,11 @@ impl Output {
     pub(crate) fn tell_always(&self, text: &str) {
         let mut stderr = std::io::stderr().lock();
         let _ = writeln!(stderr, "{text}");
+    }
+
+    /// Tells a warning of agentd's own, which may have several lines.
+    pub(crate) fn warn(&self, text: &str) {
+        self.tell(&format!("warning: {}", wording::told(text)));
     }
 
     /// Writes to stderr without a line end.

@@ -2,7 +2,7 @@
 //! changed; a session that lives takes only what narrows it.
 
 use crate::api::SettingsDesk;
-use crate::config::{self, Book, Config, ConfigError};
+use crate::config::{self, Book, Config, ConfigError, RuleBook};
 use crate::session::{CostLimits, Resume, Standing, Tuning};
 use crate::target::{self, sandbox};
 use crate::tool::{self, Tool};
@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The configuration with what is made of it.
 pub(crate) struct Current {
     book: Arc<Book>,
+    rules: Arc<RuleBook>,
     /// What the machine can enforce, found out at the start.
     support: sandbox::Support,
     /// What no sandboxed command sees of the daemon.
@@ -40,12 +41,18 @@ pub fn check(config: &Config) -> Result<(), ConfigError> {
 
 impl Current {
     /// `hidden` is of the daemon's own; the directory of the configuration is added to it.
-    pub(crate) fn new(book: Arc<Book>, support: sandbox::Support, mut hidden: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(
+        book: Arc<Book>,
+        rules: Arc<RuleBook>,
+        support: sandbox::Support,
+        mut hidden: Vec<PathBuf>,
+    ) -> Self {
         // The configuration may lie in a directory that is not the daemon's alone.
         let own = book.path().parent().filter(|parent| parent.ends_with("agentd"));
         hidden.push(own.unwrap_or(book.path()).to_owned());
         Self {
             book,
+            rules,
             support,
             hidden,
             tools: Mutex::default(),
@@ -126,7 +133,10 @@ impl Standing for Current {
     }
 
     fn fault(&self) -> Option<String> {
-        self.book.fault().map(|error| error.to_string())
+        let config = self.book.fault();
+        let config = config.map(|error| format!("what the configuration said before still holds: {error}"));
+        let faults: Vec<String> = config.into_iter().chain(self.rules.fault()).collect();
+        (!faults.is_empty()).then(|| faults.join("\n"))
     }
 }
 

@@ -35,6 +35,9 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     match arguments.action {
         Action::Show { json } => {
             let view = get(invocation, Some(invocation.cwd())).await?;
+            if let Some(fault) = &view.rules_fault {
+                invocation.output.warn(fault);
+            }
             if json {
                 invocation.output.json(&view)?
             } else {

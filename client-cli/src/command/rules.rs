@@ -90,12 +90,15 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     Ok(Exit::Completed)
 }
 
+// A mistake in the rules is the error of each call, so that nothing but another mistake is left to warn of.
+
 async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let params = RuleListParams {
         cwd: Some(invocation.cwd()),
     };
     let rules = client.call::<RuleList>(&params).await?;
+    invocation.warn(&client);
     if json {
         return invocation.output.json(&rules);
     }
@@ -124,7 +127,7 @@ async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
 }
 
 async fn add(invocation: &Invocation, new: New) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let tool = new
         .tool
         .or_else(|| (!new.command.is_empty()).then(|| "bash".to_owned()));
@@ -147,12 +150,13 @@ async fn add(invocation: &Invocation, new: New) -> Result<(), Failure> {
     };
     let cwd = (!new.everywhere).then(|| invocation.cwd());
     let view = client.call::<RuleAdd>(&RuleAddParams { cwd, rule }).await?;
+    invocation.warn(&client);
     invocation.output.tell(&told("added", &view, invocation));
     Ok(())
 }
 
 async fn remove(invocation: &Invocation, number: u32) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let rules = client.call::<RuleList>(&RuleListParams::default()).await?;
     let meant = rules
         .iter()
@@ -166,6 +170,7 @@ async fn remove(invocation: &Invocation, number: u32) -> Result<(), Failure> {
         text: meant.text.clone(),
     };
     let view = client.call::<RuleRemove>(&params).await?;
+    invocation.warn(&client);
     invocation.output.tell(&told("removed", &view, invocation));
     Ok(())
 }
@@ -176,13 +181,14 @@ fn told(what: &str, view: &RuleView, invocation: &Invocation) -> String {
 }
 
 async fn test(invocation: &Invocation, mode: Option<ModeWord>, json: bool, command: String) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let params = RuleTestParams {
         command,
         cwd: invocation.cwd(),
         mode: mode.map(Into::into),
     };
     let verdict = client.call::<RuleTest>(&params).await?;
+    invocation.warn(&client);
     if json {
         return invocation.output.json(&verdict);
     }

@@ -42,5 +42,6 @@ fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
         settings: config::shown::settings(&now, project.as_ref().map(|(file, project)| (file.as_path(), project))),
         changed: false,
         fault: user.fault().map(|error| error.to_string()),
+        rules_fault: deps.rules.fault(),
     })
 }

@@ -4,7 +4,7 @@ use super::Policy;
 use super::facts::{CommandFact, Facts, Inside, PathFact};
 use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
-use super::rule::{Rule, RuleDecision};
+use super::rule::{Rule, RuleDecision, Source};
 use super::shell::{self, Analysis, Part};
 
 pub(super) fn judge_command(facts: &Facts, command: &CommandFact, policy: &Policy<'_>) -> Verdict {
@@ -30,6 +30,9 @@ pub(super) fn settle(mut verdict: Verdict, mode: Mode) -> Verdict {
 }
 
 pub(super) fn verdict_of(rule: &Rule) -> Verdict {
+    if rule.source == Source::Unread {
+        return Verdict::new(Decision::Ask, "Your rules cannot be read, and one of them may deny it.").by_rule(rule);
+    }
     let (decision, reason) = match rule.decision {
         RuleDecision::Allow => (Decision::Allow, "A rule allows it."),
         RuleDecision::Ask => (Decision::Ask, "A rule asks for it."),
@@ -39,7 +42,7 @@ pub(super) fn verdict_of(rule: &Rule) -> Verdict {
 }
 
 /// Why a command that asks to leave the sandbox always asks: no rule, allowance or mode speaks for it.
-const OUTSIDE: &str = "runs outside the sandbox\nIt can write and read what you can. If it was tried before, that first run may have had effects.";
+const OUTSIDE: &str = "It runs outside the sandbox: it can write and read what you can. If it was tried before, that first run may have had effects.";
 
 struct Case<'a> {
     facts: &'a Facts,
