@@ -63,12 +63,13 @@ pub(crate) fn settled(input: &InputSettled) -> Option<Line<'static>> {
 }
 
 /// Something a person should know.
-pub(crate) fn notice(notice: &NoticeAdded) -> Line<'static> {
-    let text = inline(&notice.text);
-    match notice.level {
-        NoticeLevel::Info => paint::line(text, paint::dim()),
-        NoticeLevel::Warning => paint::line(format!("! {text}"), paint::attention()),
-    }
+pub(crate) fn notice(notice: &NoticeAdded) -> Vec<Line<'static>> {
+    let (mark, style) = match notice.level {
+        NoticeLevel::Info => ("", paint::dim()),
+        NoticeLevel::Warning => ("! ", paint::attention()),
+    };
+    let text = format!("{mark}{}", wording::told(&notice.text));
+    text.split('\n').map(|line| paint::line(line, style)).collect()
 }
 
 fn inline(text: &str) -> String {

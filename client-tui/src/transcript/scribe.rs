@@ -120,7 +120,7 @@ impl Scribe {
                 self.pens.clear();
                 self.block(Block::Note, note::ended(&turn))
             }
-            Event::NoticeAdded(notice) => self.block(Block::Note, vec![note::notice(&notice)]),
+            Event::NoticeAdded(notice) => self.block(Block::Note, note::notice(&notice)),
             Event::SessionChanged(change) => {
                 self.block(Block::Note, note::changed(&change, envelope.at).into_iter().collect())
             }

@@ -100,7 +100,7 @@ fn to_leave_the_sandbox_asks_whatever_rule_allowance_and_mode_say() -> Checked {
             let verdict = judged(text, mode);
             assert_eq!(verdict.decision, Decision::Ask, "{text}");
             assert!(
-                verdict.reason.starts_with("runs outside the sandbox\n") && !verdict.read_only,
+                verdict.reason.starts_with("It runs outside the sandbox: ") && !verdict.read_only,
                 "{verdict:?}"
             );
         }
