@@ -100,6 +100,14 @@ impl Output {
         display(text, Form::Inline)
     }
 
+    /// `text` that somebody wrote to be read, as stdout may show it.
+    pub(crate) fn prose<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.stdout {
+            Reader::Terminal => display(text, Form::Prose),
+            Reader::Program => Cow::Borrowed(text),
+        }
+    }
+
     /// `text`, lines of its own, as stdout may show it.
     pub(crate) fn block<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.stdout {
