@@ -5,12 +5,14 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::table;
 use crate::values::ModeWord;
+use protocol::config::ConfigGetParams;
 use protocol::event::Decision;
-use protocol::method::{RuleAdd, RuleList, RuleRemove, RuleTest};
+use protocol::method::{ConfigGet, RuleAdd, RuleList, RuleRemove, RuleTest};
 use protocol::rule::{
     RuleAddParams, RuleDecision, RuleListParams, RuleRemoveParams, RuleSource, RuleSpec, RuleTestParams, RuleVerdict,
     RuleView,
 };
+use std::ffi::OsString;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -102,6 +104,16 @@ async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
     if json {
         return invocation.output.json(&rules);
     }
+    let view = client.call::<ConfigGet>(&ConfigGetParams::default()).await?;
+    if view
+        .settings
+        .iter()
+        .any(|setting| setting.key == "builtin_allow" && setting.value == "false")
+    {
+        invocation
+            .output
+            .tell("`builtin_allow = false`: commands that only read ask too, unless a rule allows them");
+    }
     if rules.is_empty() {
         invocation
             .output
@@ -126,7 +138,25 @@ async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
     )
 }
 
+/// Options of `rules add`. After the words they would be words themselves.
+const OPTIONS: &[&str] = &["exact", "tool", "path", "host", "everywhere", "match", "no-match"];
+
+/// Refuses an option of ours among the words, unless `--` says that they are meant so.
+fn check_words(words: &[String], all: &[OsString]) -> Result<(), Failure> {
+    let is_option = |word: &&String| {
+        word.strip_prefix("--")
+            .is_some_and(|name| OPTIONS.contains(&name.split('=').next().unwrap_or(name)))
+    };
+    match words.iter().find(is_option) {
+        Some(option) if !all.iter().any(|word| word == "--") => Err(Failure::usage(format!(
+            "`{option}` stands after the words of the command\nhint: options come first: `agentctl rules add {option} …`; `--` before the words makes it one of them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn add(invocation: &Invocation, new: New) -> Result<(), Failure> {
+    check_words(&new.command, &std::env::args_os().collect::<Vec<_>>())?;
     let mut client = invocation.connect_silently().await?;
     let tool = new
         .tool
