@@ -278,16 +278,27 @@ impl<'a> Search<'a> {
         if !text.is_empty() {
             text.push('\n');
         }
+        let lines = if matches == 1 { "line" } else { "lines" };
+        let files = if files == 1 {
+            "1 file".to_owned()
+        } else {
+            format!("{files} files")
+        };
         text.push_str(&match (full, matches) {
             (true, _) => {
-                format!("[{matches} matching lines in the first {files} files; narrow the search to see others]\n")
+                format!("[{matches} matching {lines} in the first {files}; narrow the search to see others]\n")
             }
             (false, 0) => "(no line matches)\n".to_string(),
-            (false, _) => format!("[{matches} matching lines in {files} files]\n"),
+            (false, _) => format!("[{matches} matching {lines} in {files}]\n"),
         });
         if secrets > 0 {
             text.push_str(&format!(
-                "[{secrets} files with names of secrets left out; name one as `path` to search it]\n"
+                "[{secrets} {} of secrets left out; name one as `path` to search it]\n",
+                if secrets == 1 {
+                    "file with a name"
+                } else {
+                    "files with names"
+                }
             ));
         }
         text
