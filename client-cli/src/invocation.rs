@@ -2,12 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::values::ModeWord;
+use crate::values::{ModeWord, environment};
 use clap::ValueEnum;
 use protocol::client::{Autostart, Client, Connect};
 use protocol::method::{CreateParams, GetParams, SessionGet, SessionInfo};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// One call of the program.
 #[derive(Debug, Clone)]
@@ -40,13 +40,30 @@ impl Invocation {
         Ok(Client::connect(&connect(Answers::No, Autostart::Yes)).await?)
     }
 
-    /// Says once what the daemon cannot read of its configuration.
+    /// Says once what the daemon cannot read of its configuration, and what of the environment does not count.
     pub(crate) fn warn(&self, client: &Client) {
+        self.warn_of_base_url(client.hello().takes_base_url);
         if let Some(fault) = &client.hello().config_fault
             && WARNED.set(fault.clone()).is_ok()
         {
             self.output.warn(fault);
         }
+    }
+
+    fn warn_of_base_url(&self, counts: bool) {
+        static WARNED: Once = Once::new();
+        let key = environment("AGENTD_API_KEY");
+        let fault = match (environment("AGENTD_BASE_URL"), key) {
+            (None, _) => return,
+            (Some(_), Some(_)) if counts => return,
+            (Some(_), Some(_)) => {
+                "AGENTD_BASE_URL does not count, since your configuration has models\nhint: add a profile with that `base_url` and name it with `--model` or AGENTD_MODEL"
+            }
+            (Some(_), None) => {
+                "AGENTD_BASE_URL does not count without AGENTD_API_KEY\nhint: set both: a key meant for another provider is never sent to that address"
+            }
+        };
+        WARNED.call_once(|| self.output.warn(fault));
     }
 
     /// What was warned of.
@@ -66,7 +83,6 @@ impl Invocation {
 
     /// A new session here, with what the environment sets.
     pub(crate) fn new_session(&self) -> Result<CreateParams, Failure> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mode = |text: String| {
             ModeWord::from_str(&text, true)
                 .map(Into::into)
@@ -74,8 +90,8 @@ impl Invocation {
         };
         Ok(CreateParams {
             cwd: self.cwd(),
-            model: set("AGENTD_MODEL"),
-            mode: set("AGENTD_MODE").map(mode).transpose()?,
+            model: environment("AGENTD_MODEL"),
+            mode: environment("AGENTD_MODE").map(mode).transpose()?,
             ..CreateParams::default()
         })
     }

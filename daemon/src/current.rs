@@ -34,8 +34,9 @@ struct Made {
 /// Whether a configuration can be lived with, beyond what its own reading checks.
 ///
 /// # Errors
-/// It names a tool that there is not.
+/// It names a tool that there is not, or a search engine without its address.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
+    searches(config)?;
     listed(config).map(drop)
 }
 
@@ -227,10 +228,35 @@ fn listed(config: &Config) -> Result<Vec<tool::Listed>, ConfigError> {
         search_engine,
         search_url,
     };
-    tool::catalog(&settings).map_err(|unknown| ConfigError::Wrong {
-        path: config.path.clone(),
-        line: None,
-        message: unknown.to_string(),
-        hint: None,
+    tool::catalog(&settings).map_err(|unknown| {
+        let key = if config.tools.enabled.contains(&unknown.name) {
+            "tools.enabled"
+        } else {
+            "tools.disabled"
+        };
+        let hint = match protocol::nearest::nearest(&unknown.name, &unknown.known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("there are {}", unknown.known.join(", ")),
+        };
+        ConfigError::in_value(config, key, format!("`{key}`: {unknown}"), Some(hint))
     })
+}
+
+/// Whether `web_search` has somebody to ask.
+fn searches(config: &Config) -> Result<(), ConfigError> {
+    let url = config.tools.search_url.as_deref();
+    let wrong = |key, message: &str| {
+        let hint = "write it as search_url = \"https://searx.example/search\"".to_owned();
+        Err(ConfigError::in_value(config, key, message.to_owned(), Some(hint)))
+    };
+    match url {
+        None if config.tools.search_engine == config::SearchEngine::Searxng => wrong(
+            "tools.search_engine",
+            "searxng answers at an address of yours, and `search_url` is missing",
+        ),
+        Some(url) if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) => {
+            wrong("tools.search_url", "`search_url` is no address of the web")
+        }
+        _ => Ok(()),
+    }
 }

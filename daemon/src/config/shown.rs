@@ -20,6 +20,20 @@ const EXAMPLES: &[&str] = &[
     "tools",
 ];
 
+/// Keys without a default, listed all the same.
+const UNSET: &[&str] = &[
+    "default_model",
+    "session.env",
+    "notify.command",
+    "limits.cost_per_session_usd",
+    "limits.cost_per_day_usd",
+    "tools.enabled",
+    "tools.disabled",
+    "tools.fetch_hosts",
+    "tools.search_engine",
+    "tools.search_url",
+];
+
 /// What of a profile is no secret. Everything else of it is hidden.
 const OPEN_PROFILE_KEYS: &[&str] = &[
     "wire",
@@ -128,9 +142,9 @@ fn without_user(address: &str) -> String {
     }
 }
 
-/// The values in force, those of the template's order first, and what a project changes.
+/// The values in force, those of the template's order first, and what a project changes; with each project, the text of its file.
 #[must_use]
-pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Setting> {
+pub fn settings(user: &Config, project: Option<(&Path, &str, &Project)>) -> Vec<Setting> {
     let is_example = |key: &str| {
         EXAMPLES
             .iter()
@@ -146,21 +160,38 @@ pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Settin
             from: "default".to_owned(),
         })
         .collect();
+    for key in UNSET {
+        put(&mut settings, key, "(not set)".to_owned(), "default".to_owned());
+    }
     for shown in &user.written {
         let from = format!("{}:{}", user.path.display(), shown.line);
         put(&mut settings, &shown.key, shown.value.clone(), from);
     }
-    if let Some((file, project)) = project {
-        let from = || file.display().to_string();
+    if let Some((file, written, project)) = project {
+        let written = of(written);
+        let from = |key: &str| match written.iter().find(|shown| shown.key == key) {
+            Some(shown) => format!("{}:{}", file.display(), shown.line),
+            None => file.display().to_string(),
+        };
         let text = |value: &str| Value::from(value).to_string();
         if let Some(name) = &project.default_model {
-            put(&mut settings, "default_model", text(name), from());
+            put(&mut settings, "default_model", text(name), from("default_model"));
         }
         if let Some(mode) = project.mode {
-            put(&mut settings, "session.mode", text(&mode.to_string()), from());
+            put(
+                &mut settings,
+                "session.mode",
+                text(&mode.to_string()),
+                from("session.mode"),
+            );
         }
         if let Some(steps) = project.max_steps {
-            put(&mut settings, "session.max_steps", steps.to_string(), from());
+            put(
+                &mut settings,
+                "session.max_steps",
+                steps.to_string(),
+                from("session.max_steps"),
+            );
         }
     }
     settings
@@ -257,7 +288,8 @@ mod tests {
             mode: Some(protocol::Mode::None),
             ..Project::default()
         };
-        let settings = settings(&user, Some((Path::new("/p/.agent/config.toml"), &project)));
+        let text = "\n[session]\nmode = \"none\"\n";
+        let settings = settings(&user, Some((Path::new("/p/.agent/config.toml"), text, &project)));
         let of = |key: &str| settings.iter().find(|setting| setting.key == key).cloned().unwrap();
         assert_eq!(
             (of("session.max_steps").value, of("session.max_steps").from),
@@ -265,9 +297,12 @@ mod tests {
         );
         assert_eq!(
             (of("session.mode").value, of("session.mode").from),
-            ("\"none\"".into(), "/p/.agent/config.toml".into())
+            ("\"none\"".into(), "/p/.agent/config.toml:3".into())
         );
         assert_eq!(of("limits.retries").from, "default");
+        for unset in ["default_model", "tools.disabled", "limits.cost_per_day_usd"] {
+            assert_eq!(of(unset).value, "(not set)", "{unset}");
+        }
         assert!(
             !settings.iter().any(|setting| setting.key.starts_with("models")),
             "an example is no value in force"

@@ -53,6 +53,9 @@ pub struct Hello {
     /// second handshake.
     #[serde(default)]
     pub environment: Vec<String>,
+    /// Whether `AGENTD_BASE_URL` with `AGENTD_API_KEY` names a provider: as long as no profile is configured.
+    #[serde(default)]
+    pub takes_base_url: bool,
     /// What answers when a session names no model, and why; for people.
     pub model_notice: Option<String>,
     /// When and how to ask for the attention of a person who looks elsewhere.
