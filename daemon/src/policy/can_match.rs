@@ -89,7 +89,7 @@ fn is_host(text: &str) -> bool {
         |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     text == "*"
         || name.trim_end_matches('.').split('.').all(is_label)
-        || name.trim_matches(['[', ']']).parse::<std::net::Ipv6Addr>().is_ok()
+        || (text.matches(':').count() > 1 && text.chars().all(|c| c.is_ascii_hexdigit() || c == ':'))
 }
 
 /// The host of an address.

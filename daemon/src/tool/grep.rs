@@ -394,7 +394,7 @@ mod tests {
         );
         assert_eq!(
             grep(&world, json!({"pattern": "t[wx]o", "context": 1, "type": "rust"})).await,
-            "a.rs\n1-one\n2:two\n3-three\n--\n5-five\n6:two\n\n[2 matching lines in 1 files]\n"
+            "a.rs\n1-one\n2:two\n3-three\n--\n5-five\n6:two\n\n[2 matching lines in 1 file]\n"
         );
         assert_eq!(
             grep(&world, json!({"pattern": "Two", "glob": "*.rs"})).await,
@@ -402,7 +402,7 @@ mod tests {
         );
         assert_eq!(
             grep(&world, json!({"pattern": "three", "path": "a.rs"})).await,
-            "a.rs\n3:three\n\n[1 matching lines in 1 files]\n"
+            "a.rs\n3:three\n\n[1 matching line in 1 file]\n"
         );
     }
 
@@ -416,7 +416,7 @@ mod tests {
         std::fs::write(world.path("binary"), b"needle\n\0").unwrap();
         let output = grep(&world, json!({"pattern": "needle"})).await;
         assert!(
-            output.starts_with("kept\n1:needle\n\n[1 matching lines in 1 files]\n[1 files with names"),
+            output.starts_with("kept\n1:needle\n\n[1 matching line in 1 file]\n[1 file with a name"),
             "{output}"
         );
         let secret = Grep
