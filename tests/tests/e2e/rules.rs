@@ -428,7 +428,7 @@ async fn each_value_in_force_says_where_it_comes_from() -> anyhow::Result<()> {
         found["from"].as_str().unwrap_or_default().to_owned()
     };
     assert!(from("session.max_steps").ends_with("config.toml:5"), "{view}");
-    assert!(from("session.mode").ends_with(".agent/config.toml"), "{view}");
+    assert!(from("session.mode").ends_with(".agent/config.toml:2"), "{view}");
     assert_eq!(from("limits.retries"), "default");
     daemon.ctl(&["config", "set", "session.mode", "edits"]).await?.ok()?;
     let path = daemon.ctl(&["config", "path"]).await?.ok()?.stdout;
