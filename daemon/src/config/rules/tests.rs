@@ -108,7 +108,15 @@ fn a_file_that_is_broken_at_the_start_makes_every_call_ask_until_it_is_mended() 
     let judged = |command: &str| {
         let root = PathBuf::from("/p");
         let rules = &book.now().rules;
-        crate::policy::judge_command(command, &root, &[root.clone()], None, crate::policy::Mode::All, rules).decision
+        crate::policy::judge_command(
+            command,
+            &root,
+            std::slice::from_ref(&root),
+            None,
+            crate::policy::Mode::All,
+            rules,
+        )
+        .decision
     };
     for command in ["ls", "cat README.md", "x=1", "> made", "touch made; ls"] {
         assert_eq!(judged(command), crate::policy::Decision::Ask, "{command}");
