@@ -2,13 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::values::ModeWord;
+use crate::values::{ModeWord, environment};
 use clap::ValueEnum;
 use protocol::client::{Autostart, Client, Connect};
-use protocol::display::{Form, display};
 use protocol::method::{CreateParams, GetParams, SessionGet, SessionInfo};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 /// One call of the program.
 #[derive(Debug, Clone)]
@@ -17,6 +16,9 @@ pub(crate) struct Invocation {
     pub(crate) cwd: PathBuf,
     pub(crate) output: Output,
 }
+
+/// The mistakes that the person was told of; a command may connect more than once.
+static WARNED: OnceLock<String> = OnceLock::new();
 
 /// Whether a person can answer approvals through this connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,17 +40,35 @@ impl Invocation {
         Ok(Client::connect(&connect(Answers::No, Autostart::Yes)).await?)
     }
 
-    /// Says once what the daemon cannot read of its configuration.
+    /// Says once what the daemon cannot read of its configuration, and what of the environment does not count.
     pub(crate) fn warn(&self, client: &Client) {
-        static TOLD: AtomicBool = AtomicBool::new(false);
+        self.warn_of_base_url(client.hello().takes_base_url);
         if let Some(fault) = &client.hello().config_fault
-            && !TOLD.swap(true, Ordering::Relaxed)
+            && WARNED.set(fault.clone()).is_ok()
         {
-            let text = display(fault, Form::Block);
-            self.output.tell(&format!(
-                "warning: what the configuration said before still holds: {text}"
-            ));
+            self.output.warn(fault);
         }
+    }
+
+    fn warn_of_base_url(&self, counts: bool) {
+        static WARNED: Once = Once::new();
+        let key = environment("AGENTD_API_KEY");
+        let fault = match (environment("AGENTD_BASE_URL"), key) {
+            (None, _) => return,
+            (Some(_), Some(_)) if counts => return,
+            (Some(_), Some(_)) => {
+                "AGENTD_BASE_URL does not count, since your configuration has models\nhint: add a profile with that `base_url` and name it with `--model` or AGENTD_MODEL"
+            }
+            (Some(_), None) => {
+                "AGENTD_BASE_URL does not count without AGENTD_API_KEY\nhint: set both: a key meant for another provider is never sent to that address"
+            }
+        };
+        WARNED.call_once(|| self.output.warn(fault));
+    }
+
+    /// What was warned of.
+    pub(crate) fn warned(&self) -> Option<&'static str> {
+        WARNED.get().map(String::as_str)
     }
 
     /// Connects to a daemon that runs.
@@ -72,7 +92,6 @@ impl Invocation {
 
     /// A new session here, with what the environment sets.
     pub(crate) fn new_session(&self) -> Result<CreateParams, Failure> {
-        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let mode = |text: String| {
             ModeWord::from_str(&text, true)
                 .map(Into::into)
@@ -80,8 +99,8 @@ impl Invocation {
         };
         Ok(CreateParams {
             cwd: self.cwd(),
-            model: set("AGENTD_MODEL"),
-            mode: set("AGENTD_MODE").map(mode).transpose()?,
+            model: environment("AGENTD_MODEL"),
+            mode: environment("AGENTD_MODE").map(mode).transpose()?,
             ..CreateParams::default()
         })
     }

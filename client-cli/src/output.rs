@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use protocol::display::{Form, display};
+use protocol::wording;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
@@ -99,6 +100,14 @@ impl Output {
         display(text, Form::Inline)
     }
 
+    /// `text` that somebody wrote to be read, as stdout may show it.
+    pub(crate) fn prose<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.stdout {
+            Reader::Terminal => display(text, Form::Prose),
+            Reader::Program => Cow::Borrowed(text),
+        }
+    }
+
     /// `text`, lines of its own, as stdout may show it.
     pub(crate) fn block<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.stdout {
@@ -118,6 +127,11 @@ impl Output {
     pub(crate) fn tell_always(&self, text: &str) {
         let mut stderr = std::io::stderr().lock();
         let _ = writeln!(stderr, "{text}");
+    }
+
+    /// Tells a warning of agentd's own, which may have several lines.
+    pub(crate) fn warn(&self, text: &str) {
+        self.tell(&format!("warning: {}", wording::told(text)));
     }
 
     /// Writes to stderr without a line end.

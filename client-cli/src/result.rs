@@ -55,7 +55,7 @@ pub(crate) fn print_text(output: &Output, result: &TurnResult) -> Result<(), Fai
     if result.text.is_empty() && result.status != InputOutcome::Done {
         return Ok(());
     }
-    output.line(output.block(result.text.trim_end_matches('\n')).as_ref())
+    output.line(output.prose(result.text.trim_end_matches('\n')).as_ref())
 }
 
 /// Says on stderr what the exit code means.

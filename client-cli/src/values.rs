@@ -42,6 +42,16 @@ pub(crate) struct ModeFor {
     pub(crate) for_ms: Option<u64>,
 }
 
+/// The session that is meant where none is named: the environment's, or else the last of this project.
+pub(crate) fn default_session() -> String {
+    environment("AGENTD_SESSION").unwrap_or_else(|| "last".to_owned())
+}
+
+/// A variable that is set and says something.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// `ask`, `edits`, `all`, `none`, or a duration.
 pub(crate) fn mode_for(text: &str) -> Result<ModeFor, String> {
     use clap::ValueEnum;

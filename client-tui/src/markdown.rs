@@ -41,7 +41,7 @@ impl Markdown {
 
     /// The rows of the next source line, which has no line end.
     pub(crate) fn line(&mut self, source: &str) -> Vec<Line<'static>> {
-        let text = display(source, Form::Block);
+        let text = display(source, Form::Prose);
         let fence = fence(&text);
         if let Some(open) = self.fence {
             if fence.is_some_and(|close| closes(open, close, &text)) {

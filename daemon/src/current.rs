@@ -3,7 +3,7 @@
 
 use crate::api::SettingsDesk;
 use crate::config::context::ContextSettings;
-use crate::config::{self, Book, Config, ConfigError, Project};
+use crate::config::{self, Book, Config, ConfigError, Project, RuleBook};
 use crate::session::{CostLimits, Resume, Standing, Tuning};
 use crate::target::{self, sandbox};
 use crate::tool::{self, Tool};
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The configuration with what is made of it.
 pub(crate) struct Current {
     book: Arc<Book>,
+    rules: Arc<RuleBook>,
     /// What the machine can enforce, found out at the start.
     support: sandbox::Support,
     /// What no sandboxed command sees of the daemon.
@@ -34,19 +35,26 @@ struct Made {
 /// Whether a configuration can be lived with, beyond what its own reading checks.
 ///
 /// # Errors
-/// It names a tool that there is not.
+/// It names a tool that there is not, or a search engine without its address.
 pub fn check(config: &Config) -> Result<(), ConfigError> {
+    searches(config)?;
     listed(config).map(drop)
 }
 
 impl Current {
     /// `hidden` is of the daemon's own; the directory of the configuration is added to it.
-    pub(crate) fn new(book: Arc<Book>, support: sandbox::Support, mut hidden: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(
+        book: Arc<Book>,
+        rules: Arc<RuleBook>,
+        support: sandbox::Support,
+        mut hidden: Vec<PathBuf>,
+    ) -> Self {
         // The configuration may lie in a directory that is not the daemon's alone.
         let own = book.path().parent().filter(|parent| parent.ends_with("agentd"));
         hidden.push(own.unwrap_or(book.path()).to_owned());
         Self {
             book,
+            rules,
             support,
             hidden,
             tools: Mutex::default(),
@@ -131,7 +139,10 @@ impl Standing for Current {
     }
 
     fn fault(&self) -> Option<String> {
-        self.book.fault().map(|error| error.to_string())
+        let config = self.book.fault();
+        let config = config.map(|error| format!("what the configuration said before still holds: {error}"));
+        let faults: Vec<String> = config.into_iter().chain(self.rules.fault()).collect();
+        (!faults.is_empty()).then(|| faults.join("\n"))
     }
 }
 
@@ -222,10 +233,35 @@ fn listed(config: &Config) -> Result<Vec<tool::Listed>, ConfigError> {
         search_engine,
         search_url,
     };
-    tool::catalog(&settings).map_err(|unknown| ConfigError::Wrong {
-        path: config.path.clone(),
-        line: None,
-        message: unknown.to_string(),
-        hint: None,
+    tool::catalog(&settings).map_err(|unknown| {
+        let key = if config.tools.enabled.contains(&unknown.name) {
+            "tools.enabled"
+        } else {
+            "tools.disabled"
+        };
+        let hint = match protocol::nearest::nearest(&unknown.name, &unknown.known) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("there are {}", unknown.known.join(", ")),
+        };
+        ConfigError::in_value(config, key, format!("`{key}`: {unknown}"), Some(hint))
     })
+}
+
+/// Whether `web_search` has somebody to ask.
+fn searches(config: &Config) -> Result<(), ConfigError> {
+    let url = config.tools.search_url.as_deref();
+    let wrong = |key, message: &str| {
+        let hint = "write it as search_url = \"https://searx.example/search\"".to_owned();
+        Err(ConfigError::in_value(config, key, message.to_owned(), Some(hint)))
+    };
+    match url {
+        None if config.tools.search_engine == config::SearchEngine::Searxng => wrong(
+            "tools.search_engine",
+            "searxng answers at an address of yours, and `search_url` is missing",
+        ),
+        Some(url) if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) => {
+            wrong("tools.search_url", "`search_url` is no address of the web")
+        }
+        _ => Ok(()),
+    }
 }

@@ -88,7 +88,8 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
         &claim.state_dir,
     ));
     let own = vec![claim.state_dir.clone(), claim.socket.clone()];
-    let current = Arc::new(Current::new(Arc::clone(&book), support, own));
+    let rules = Arc::new(config::RuleBook::open(book.path()));
+    let current = Arc::new(Current::new(Arc::clone(&book), Arc::clone(&rules), support, own));
     let hidden = [Some(claim.state_dir.clone()), book.path().parent().map(Into::into)];
     let drain = Drain::default();
     let registry = Registry::new(Arc::new(Deps {
@@ -99,7 +100,7 @@ pub async fn run(book: Book, claim: Claim, redactor: Redactor, ready: impl FnOnc
             Arc::clone(&book),
             config::trust::Trust::new(&claim.state_dir),
         )),
-        rules: Arc::new(config::RuleBook::open(book.path())?),
+        rules,
         guard: guard.clone(),
         redactor,
         spending: session::Spending::read(&log, Time::now()).await?,

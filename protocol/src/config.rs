@@ -26,6 +26,9 @@ pub struct ConfigView {
     /// What is wrong with the user's file as it is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// What is wrong with the user's rules as they are now, and what holds meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules_fault: Option<String>,
     /// False, since a change counts at once; kept for older clients.
     pub changed: bool,
 }

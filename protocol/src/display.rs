@@ -1,8 +1,8 @@
 //! The one way from text that somebody else wrote to a terminal: replies, tool output, commands, paths, names, reasons, errors.
 //!
 //! What [`display`] returns moves no cursor, hides nothing and reorders nothing: control characters become visible symbols,
-//! characters without a shape become `<U+202E>`, and long runs of blanks, which push what follows out of sight, become
-//! `<4000 spaces>`. Nothing is cut. Plain text is returned as it is, without a copy.
+//! characters without a shape become `<U+202E>`, as do blanks that are no plain space, which a shell takes for part of a word; long
+//! runs of blanks, which push what follows out of sight, become `<4000 spaces>`. Nothing is cut. Plain text is returned as it is, without a copy.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,6 +14,9 @@ pub enum Form {
     Inline,
     /// Lines of their own, such as a command, a diff or an output: line ends and tabs are kept.
     Block,
+    /// What a model or a person writes to be read, such as a reply: as a block, but for the blanks of typography, which many
+    /// languages use.
+    Prose,
 }
 
 /// The longest run of blanks that is shown as it is, in characters.
@@ -36,7 +39,7 @@ pub fn display(text: &str, form: Form) -> Cow<'_, str> {
             while let Some(blank) = rest.next_if(|next| is_blank(*next, form)) {
                 run.push(blank);
             }
-            push_blanks(&mut shown, &run);
+            push_blanks(&mut shown, &run, form);
         } else if let Some(symbol) = control_symbol(character, form) {
             shown.push(symbol);
         } else if is_shapeless(before, character, next) {
@@ -54,19 +57,25 @@ pub fn display(text: &str, form: Form) -> Cow<'_, str> {
     }
 }
 
-fn push_blanks(shown: &mut String, run: &str) {
+fn push_blanks(shown: &mut String, run: &str, form: Form) {
     let count = run.chars().count();
     if count > BLANKS_SHOWN {
         let _ = write!(shown, "<{count} spaces>");
-    } else {
-        shown.push_str(run);
+        return;
+    }
+    for blank in run.chars() {
+        if form == Form::Prose || matches!(blank, ' ' | '\t') {
+            shown.push(blank);
+        } else {
+            let _ = write!(shown, "<U+{:04X}>", u32::from(blank));
+        }
     }
 }
 
 /// Characters that take room and show nothing.
 fn is_blank(character: char, form: Form) -> bool {
     match character {
-        '\t' => form == Form::Block,
+        '\t' => form != Form::Inline,
         ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}' => {
             true
         }
@@ -77,7 +86,7 @@ fn is_blank(character: char, form: Form) -> bool {
 /// The picture of a control character of ASCII.
 fn control_symbol(character: char, form: Form) -> Option<char> {
     match character {
-        '\n' | '\t' if form == Form::Block => None,
+        '\n' | '\t' if form != Form::Inline => None,
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(character)),
         '\u{7f}' => Some('␡'),
         _ => None,
@@ -147,7 +156,7 @@ mod tests {
     /// What no terminal may ever get, in either form.
     fn has_raw(text: &str, form: Form) -> bool {
         text.chars().any(|character| {
-            let kept = form == Form::Block && matches!(character, '\n' | '\t');
+            let kept = form != Form::Inline && matches!(character, '\n' | '\t');
             (character.is_control() && !kept)
                 || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
         })
@@ -232,6 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn a_blank_that_is_no_space_is_visible_but_in_prose() {
+        for (blank, shown) in [
+            ('\u{a0}', "<U+00A0>"),
+            ('\u{3000}', "<U+3000>"),
+            ('\u{202f}', "<U+202F>"),
+        ] {
+            let text = format!("curl{blank}x");
+            assert_eq!(inline(&text), format!("curl{shown}x"));
+            assert_eq!(block(&text), format!("curl{shown}x"));
+            assert_eq!(display(&text, Form::Prose), text);
+        }
+        assert_eq!(block("a \tb"), "a \tb");
+        assert_eq!(display("a\u{202e}b\u{1b}", Form::Prose), "a<U+202E>b␛");
+    }
+
+    #[test]
     fn nothing_is_cut() {
         let text: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
         assert_eq!(block(&text), text);
@@ -240,7 +265,7 @@ mod tests {
     #[test]
     fn no_character_that_a_terminal_acts_on_passes() {
         let every: String = (0..=0x10_ffff).filter_map(char::from_u32).collect();
-        for form in [Form::Inline, Form::Block] {
+        for form in [Form::Inline, Form::Block, Form::Prose] {
             assert!(!has_raw(&display(&every, form), form));
         }
         assert!(!has_raw(

@@ -14,6 +14,7 @@
 //! - [`config`]: the values in force.
 //! - [`environment`]: which variables of a client its sessions see.
 //! - [`display`]: the one way from untrusted text to a terminal.
+//! - [`nearest`]: which known word somebody meant.
 //! - [`wording`]: what people read when they are asked.
 
 pub mod attention;
@@ -27,6 +28,7 @@ pub mod event;
 pub mod frame;
 mod ids;
 pub mod method;
+pub mod nearest;
 pub mod place;
 pub mod rule;
 pub mod schema;

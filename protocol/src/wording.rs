@@ -103,6 +103,13 @@ pub fn always_rule(view: &ApprovalView) -> Option<&str> {
         .filter(|_| view.choices.contains(&Choice::Always))
 }
 
+/// A text of agentd's own as lines: the first as it is, the others indented, so that none passes for a message of its own.
+#[must_use]
+pub fn told(text: &str) -> String {
+    let text = display(text, Form::Block);
+    text.trim_end().replace('\n', "\n  ")
+}
+
 /// How an approval was settled and by whom, such as `allowed once by agentctl (cli, pid 7)`.
 #[must_use]
 pub fn resolution_line(decision: Resolution, by: &By, feedback: Option<&str>) -> String {
@@ -393,6 +400,11 @@ mod tests {
         view.reason = "50 steps".to_owned();
         assert_eq!(approval_lines(&view), ["May the turn go on?", "why: 50 steps"]);
         assert_eq!(key_line(&view, Editing::Elsewhere), "y go on · n no");
+    }
+
+    #[test]
+    fn what_agentd_tells_keeps_its_lines_and_hides_nothing() {
+        assert_eq!(told("one\ntwo \u{1b}[2J\n"), "one\n  two ␛[2J");
     }
 
     #[test]

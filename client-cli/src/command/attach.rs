@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::AddedRoots;
+use crate::values::{AddedRoots, default_session, environment};
 use clap::CommandFactory;
 use protocol::ErrorKind;
 use protocol::client::ClientError;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
     #[command(flatten)]
     roots: AddedRoots,
@@ -34,9 +34,12 @@ pub(super) async fn run_bare(invocation: &Invocation, roots: &AddedRoots) -> Res
         invocation.output.tell_always(&help.to_string());
         return Ok(Exit::Usage.into());
     }
-    let session = match invocation.session(&mut invocation.connect().await?, "last").await {
+    // One that is named and not there is no reason to make another.
+    let named = environment("AGENTD_SESSION");
+    let meant = named.as_deref().unwrap_or("last");
+    let session = match invocation.session(&mut invocation.connect().await?, meant).await {
         Ok(session) => Some(session.id.0),
-        Err(Failure::Client(error)) if error.kind() == Some(ErrorKind::SessionNotFound) => None,
+        Err(Failure::Client(error)) if named.is_none() && error.kind() == Some(ErrorKind::SessionNotFound) => None,
         Err(failure) => return Err(failure),
     };
     open(invocation, session, roots).await

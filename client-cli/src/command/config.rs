@@ -5,7 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::table;
-use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
+use crate::values::environment;
+use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView, Setting};
 use protocol::method::{ConfigGet, ConfigSet};
 use std::path::Path;
 
@@ -34,7 +35,11 @@ enum Action {
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
     match arguments.action {
         Action::Show { json } => {
-            let view = get(invocation, Some(invocation.cwd())).await?;
+            let mut view = get(invocation, Some(invocation.cwd())).await?;
+            of_environment(&mut view.settings);
+            if let Some(fault) = &view.rules_fault {
+                invocation.output.warn(fault);
+            }
             if json {
                 invocation.output.json(&view)?
             } else {
@@ -62,6 +67,25 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
 async fn get(invocation: &Invocation, cwd: Option<String>) -> Result<ConfigView, Failure> {
     let mut client = invocation.connect_silently().await?;
     Ok(client.call::<ConfigGet>(&ConfigGetParams { cwd }).await?)
+}
+
+/// Variables that set a value for what is started here, with the key each stands before.
+const VARIABLES: &[(&str, &str)] = &[("AGENTD_MODEL", "default_model"), ("AGENTD_MODE", "session.mode")];
+
+/// What the environment says counts before the files.
+fn of_environment(settings: &mut Vec<Setting>) {
+    for (variable, key) in VARIABLES {
+        let Some(value) = environment(variable) else { continue };
+        let (value, from) = (format!("{value:?}"), format!("${variable}"));
+        match settings.iter_mut().find(|setting| setting.key == *key) {
+            Some(setting) => (setting.value, setting.from) = (value, from),
+            None => settings.push(Setting {
+                key: (*key).to_owned(),
+                value,
+                from,
+            }),
+        }
+    }
 }
 
 fn print(invocation: &Invocation, view: &ConfigView) -> Result<(), Failure> {

@@ -3,13 +3,14 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::values::default_session;
 use protocol::method::{InterruptParams, JobKill, JobKillParams, TurnInterrupt};
 use protocol::{JobId, short};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
     /// A command in the background instead of the turn; `agentctl ps` lists them
     #[arg(long, value_name = "JOB")]

@@ -3,22 +3,23 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::{ModeFor, mode_for};
+use crate::values::{ModeFor, default_session, mode_for};
 use protocol::method::{SessionUpdate, UpdateParams};
 use protocol::{Time, wording};
 
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "agentctl mode [SESSION] [ask|edits|all|none|DURATION]")]
 pub(crate) struct Arguments {
-    /// Session (`last` if absent), then the mode (shown if absent); `10m` allows all for ten minutes
+    /// Session (`AGENTD_SESSION`, else `last`, if absent), then the mode (shown if absent); `10m` allows all for ten minutes
     #[arg(value_name = "[SESSION] MODE", num_args = 0..=2)]
     words: Vec<String>,
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<Exit, Failure> {
     let (session, mode) = meant(&arguments.words)?;
+    let session = session.map_or_else(default_session, str::to_owned);
     let mut client = invocation.connect().await?;
-    let mut session = invocation.session(&mut client, session).await?;
+    let mut session = invocation.session(&mut client, &session).await?;
     if let Some(mode) = mode {
         let params = UpdateParams {
             session: session.id.0.clone(),
@@ -28,26 +29,19 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         };
         session = client.call::<SessionUpdate>(&params).await?;
     }
-    let words = match invocation.output.on_terminal() {
-        true => wording::mode_until(session.mode, session.mode_until, Time::now()),
-        // A program reads the moment itself.
-        false => match session.mode_until {
-            Some(until) => format!("{} until {until}", wording::mode(session.mode)),
-            None => wording::mode(session.mode).to_owned(),
-        },
-    };
+    let words = wording::mode_left(session.mode, session.mode_until, Time::now());
     invocation.output.line(&words)?;
     Ok(Exit::Completed)
 }
 
 /// One word is a mode if it is one, else a session.
-fn meant(words: &[String]) -> Result<(&str, Option<ModeFor>), Failure> {
+fn meant(words: &[String]) -> Result<(Option<&str>, Option<ModeFor>), Failure> {
     let mode = |word: &str| mode_for(word).ok();
     match words {
-        [] => Ok(("last", None)),
-        [word] => Ok(mode(word).map_or((word.as_str(), None), |mode| ("last", Some(mode)))),
+        [] => Ok((None, None)),
+        [word] => Ok(mode(word).map_or((Some(word.as_str()), None), |mode| (None, Some(mode)))),
         [session, word, ..] => match mode(word) {
-            Some(mode) => Ok((session, Some(mode))),
+            Some(mode) => Ok((Some(session), Some(mode))),
             None => Err(Failure::usage(format!(
                 "`{word}` is no mode\nhint: use ask, edits, all, none, or a time such as `10m` for which all is allowed"
             ))),
@@ -65,18 +59,21 @@ mod tests {
 
     fn read(words: &[&str]) -> Option<Read> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        meant(&words)
-            .ok()
-            .map(|(session, mode)| (session.to_owned(), mode.map(|mode| (mode.mode, mode.for_ms))))
+        meant(&words).ok().map(|(session, mode)| {
+            (
+                session.unwrap_or("(default)").to_owned(),
+                mode.map(|mode| (mode.mode, mode.for_ms)),
+            )
+        })
     }
 
     #[test]
     fn one_word_is_a_mode_or_else_a_session() {
-        assert_eq!(read(&[]), Some(("last".to_owned(), None)));
-        assert_eq!(read(&["all"]), Some(("last".to_owned(), Some((Mode::All, None)))));
+        assert_eq!(read(&[]), Some(("(default)".to_owned(), None)));
+        assert_eq!(read(&["all"]), Some(("(default)".to_owned(), Some((Mode::All, None)))));
         assert_eq!(
             read(&["10m"]),
-            Some(("last".to_owned(), Some((Mode::All, Some(600_000)))))
+            Some(("(default)".to_owned(), Some((Mode::All, Some(600_000)))))
         );
         assert_eq!(read(&["fix"]), Some(("fix".to_owned(), None)));
         assert_eq!(read(&["all", "ask"]), Some(("all".to_owned(), Some((Mode::Ask, None)))));

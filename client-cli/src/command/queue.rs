@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::table;
-use crate::values::{Found, by_id};
+use crate::values::{Found, by_id, default_session};
 use protocol::client::Client;
 use protocol::frame::QueuedInput;
 use protocol::method::{Queue, QueueCancel, QueueCancelParams, QueueList, QueueResume, SessionParams};
@@ -20,7 +20,7 @@ enum Action {
     /// List what waits
     List {
         /// Session by id, piece of an id, name, or `last`
-        #[arg(default_value = "last")]
+        #[arg(default_value_t = default_session())]
         session: String,
         /// Print one JSON array
         #[arg(long)]
@@ -31,13 +31,13 @@ enum Action {
         /// Input by id or piece of an id; without it the only one that waits
         input: Option<String>,
         /// Session by id, piece of an id, name, or `last`
-        #[arg(short, long, default_value = "last")]
+        #[arg(short, long, default_value_t = default_session())]
         session: String,
     },
     /// Let a queue go on that an interrupt holds
     Resume {
         /// Session by id, piece of an id, name, or `last`
-        #[arg(default_value = "last")]
+        #[arg(default_value_t = default_session())]
         session: String,
     },
 }

@@ -4,7 +4,7 @@ use crate::command::attach;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::AddedRoots;
+use crate::values::{AddedRoots, default_session};
 use protocol::frame::Phase;
 use protocol::method::{SessionParams, TurnResume};
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
 }
 

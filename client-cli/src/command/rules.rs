@@ -5,12 +5,14 @@ use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::table;
 use crate::values::ModeWord;
+use protocol::config::ConfigGetParams;
 use protocol::event::Decision;
-use protocol::method::{RuleAdd, RuleList, RuleRemove, RuleTest};
+use protocol::method::{ConfigGet, RuleAdd, RuleList, RuleRemove, RuleTest};
 use protocol::rule::{
     RuleAddParams, RuleDecision, RuleListParams, RuleRemoveParams, RuleSource, RuleSpec, RuleTestParams, RuleVerdict,
     RuleView,
 };
+use std::ffi::OsString;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -90,14 +92,27 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     Ok(Exit::Completed)
 }
 
+// A mistake in the rules is the error of each call, so that nothing but another mistake is left to warn of.
+
 async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let params = RuleListParams {
         cwd: Some(invocation.cwd()),
     };
     let rules = client.call::<RuleList>(&params).await?;
+    invocation.warn(&client);
     if json {
         return invocation.output.json(&rules);
+    }
+    let view = client.call::<ConfigGet>(&ConfigGetParams::default()).await?;
+    if view
+        .settings
+        .iter()
+        .any(|setting| setting.key == "builtin_allow" && setting.value == "false")
+    {
+        invocation
+            .output
+            .tell("`builtin_allow = false`: commands that only read ask too, unless a rule allows them");
     }
     if rules.is_empty() {
         invocation
@@ -123,8 +138,26 @@ async fn list(invocation: &Invocation, json: bool) -> Result<(), Failure> {
     )
 }
 
+/// Options of `rules add`. After the words they would be words themselves.
+const OPTIONS: &[&str] = &["exact", "tool", "path", "host", "everywhere", "match", "no-match"];
+
+/// Refuses an option of ours among the words, unless `--` says that they are meant so.
+fn check_words(words: &[String], all: &[OsString]) -> Result<(), Failure> {
+    let is_option = |word: &&String| {
+        word.strip_prefix("--")
+            .is_some_and(|name| OPTIONS.contains(&name.split('=').next().unwrap_or(name)))
+    };
+    match words.iter().find(is_option) {
+        Some(option) if !all.iter().any(|word| word == "--") => Err(Failure::usage(format!(
+            "`{option}` stands after the words of the command\nhint: options come first: `agentctl rules add {option} …`; `--` before the words makes it one of them"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn add(invocation: &Invocation, new: New) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    check_words(&new.command, &std::env::args_os().collect::<Vec<_>>())?;
+    let mut client = invocation.connect_silently().await?;
     let tool = new
         .tool
         .or_else(|| (!new.command.is_empty()).then(|| "bash".to_owned()));
@@ -147,12 +180,13 @@ async fn add(invocation: &Invocation, new: New) -> Result<(), Failure> {
     };
     let cwd = (!new.everywhere).then(|| invocation.cwd());
     let view = client.call::<RuleAdd>(&RuleAddParams { cwd, rule }).await?;
+    invocation.warn(&client);
     invocation.output.tell(&told("added", &view, invocation));
     Ok(())
 }
 
 async fn remove(invocation: &Invocation, number: u32) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let rules = client.call::<RuleList>(&RuleListParams::default()).await?;
     let meant = rules
         .iter()
@@ -166,6 +200,7 @@ async fn remove(invocation: &Invocation, number: u32) -> Result<(), Failure> {
         text: meant.text.clone(),
     };
     let view = client.call::<RuleRemove>(&params).await?;
+    invocation.warn(&client);
     invocation.output.tell(&told("removed", &view, invocation));
     Ok(())
 }
@@ -176,13 +211,14 @@ fn told(what: &str, view: &RuleView, invocation: &Invocation) -> String {
 }
 
 async fn test(invocation: &Invocation, mode: Option<ModeWord>, json: bool, command: String) -> Result<(), Failure> {
-    let mut client = invocation.connect().await?;
+    let mut client = invocation.connect_silently().await?;
     let params = RuleTestParams {
         command,
         cwd: invocation.cwd(),
         mode: mode.map(Into::into),
     };
     let verdict = client.call::<RuleTest>(&params).await?;
+    invocation.warn(&client);
     if json {
         return invocation.output.json(&verdict);
     }

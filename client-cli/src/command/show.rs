@@ -6,6 +6,7 @@ use crate::follow::{Deltas, Follow, News};
 use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Colour, Output, Reader};
 use crate::table;
+use crate::values::default_session;
 use client_tui::Look;
 use protocol::client::Autostart;
 use protocol::{Envelope, Frame, Seq};
@@ -13,7 +14,7 @@ use protocol::{Envelope, Frame, Seq};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
 }
 

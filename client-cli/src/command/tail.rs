@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow, News};
 use crate::invocation::{Answers, Invocation, connect};
+use crate::values::default_session;
 use crate::words;
 use protocol::client::Autostart;
 use protocol::{Frame, Seq};
@@ -11,7 +12,7 @@ use protocol::{Frame, Seq};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
     /// Only the last N events
     #[arg(short = 'n', long, value_name = "N")]

@@ -20,6 +20,9 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     let mut tools = client.call::<ToolList>(&Empty {}).await?;
     let output = &invocation.output;
     if let Some(name) = &arguments.name {
+        if !tools.iter().any(|tool| tool.name == *name) {
+            return Err(unknown(name, &tools));
+        }
         tools.retain(|tool| tool.name == *name);
     }
     if arguments.json {
@@ -33,6 +36,15 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         table::print(output, &["TOOL", "STATE", "WHAT IT DOES"], &rows)?;
     }
     Ok(Exit::Completed)
+}
+
+fn unknown(name: &str, tools: &[ToolInfo]) -> Failure {
+    let known: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let hint = match protocol::nearest::nearest(name, &known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    Failure::with(Exit::NotFound, format!("there is no tool `{name}`\nhint: {hint}"))
 }
 
 fn row(tool: &ToolInfo) -> Vec<String> {

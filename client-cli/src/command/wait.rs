@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::result;
+use crate::values::default_session;
 use protocol::client::Client;
 use protocol::method::{AttachParams, Empty, SessionAttach, SessionInfo, TurnList, TurnWait, WaitParams};
 use protocol::script::ResultLine;
@@ -12,7 +13,7 @@ use protocol::{Event, Frame, InputId, TurnId, short};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
-    #[arg(default_value = "last")]
+    #[arg(default_value_t = default_session())]
     session: String,
     /// Wait for this input, as `send --no-wait` printed it
     #[arg(long, value_name = "ID")]

@@ -62,15 +62,7 @@ fn what(action: &Action, arguments: &Value) -> String {
 pub(crate) fn result_lines(done: &ToolCompleted) -> Vec<Line<'static>> {
     let mut lines = match done.outcome {
         ToolOutcome::Ok => vec![result(&ok_words(done), Style::new())],
-        ToolOutcome::Error | ToolOutcome::TimedOut => error_lines(done),
-        ToolOutcome::Denied | ToolOutcome::NotRun => {
-            let words = format!(
-                "{}: {}",
-                wording::tool_outcome(done.outcome),
-                first_characters(&done.output)
-            );
-            vec![result(&inline(&words), paint::error())]
-        }
+        ToolOutcome::Error | ToolOutcome::TimedOut | ToolOutcome::Denied | ToolOutcome::NotRun => error_lines(done),
         ToolOutcome::Stopped | ToolOutcome::Lost | ToolOutcome::Abandoned => {
             vec![result(wording::tool_outcome(done.outcome), paint::error())]
         }

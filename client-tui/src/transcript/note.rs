@@ -73,13 +73,14 @@ pub(crate) fn settled(input: &InputSettled) -> Option<Line<'static>> {
         .then(|| paint::line(format!("input cancelled by {}", inline(&by)), paint::dim()))
 }
 
-/// Something a person should know, or several such things, one a line.
+/// Something a person should know.
 pub(crate) fn notice(notice: &NoticeAdded) -> Vec<Line<'static>> {
-    let line = |text: &str| match notice.level {
-        NoticeLevel::Info => paint::line(inline(text), paint::dim()),
-        NoticeLevel::Warning => paint::line(format!("! {}", inline(text)), paint::attention()),
+    let (mark, style) = match notice.level {
+        NoticeLevel::Info => ("", paint::dim()),
+        NoticeLevel::Warning => ("! ", paint::attention()),
     };
-    notice.text.lines().map(line).collect()
+    let text = format!("{mark}{}", wording::told(&notice.text));
+    text.split('\n').map(|line| paint::line(line, style)).collect()
 }
 
 fn inline(text: &str) -> String {

@@ -119,7 +119,7 @@ impl Pen {
         match &mut self.style {
             Style::Markdown(markdown) => markdown.line(source),
             Style::Dim => {
-                let line = paint::line(display(source, Form::Block), paint::dim());
+                let line = paint::line(display(source, Form::Prose), paint::dim());
                 self.width
                     .map_or_else(|| vec![line.clone()], |width| wrap(&line, width, 0))
             }

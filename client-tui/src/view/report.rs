@@ -20,8 +20,9 @@ pub(crate) fn header(info: &SessionInfo, hello: &Hello) -> Vec<Line<'static>> {
     ])];
     let notice = hello.model_notice.as_deref().filter(|_| info.model.is_none());
     lines.extend(notice.map(|text| paint::line(inline(text), paint::dim())));
-    let fault = hello.config_fault.iter().flat_map(|text| text.lines());
-    lines.extend(fault.map(|text| paint::line(inline(text), paint::attention())));
+    let fault = hello.config_fault.as_deref().map(wording::told);
+    let fault = fault.iter().flat_map(|text| text.split('\n'));
+    lines.extend(fault.map(|text| paint::line(text, paint::attention())));
     if let Some(server) = hello.local_server.as_ref().filter(|_| info.model.is_none()) {
         let told = wording::local_server_lines(server);
         lines.extend(told.into_iter().map(|text| paint::line(text, paint::dim())));

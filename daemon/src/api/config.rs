@@ -1,10 +1,10 @@
 //! `config.*`: the values in force with their origin, and changes of the user's file.
 
 use super::Api;
-use crate::config::{self, Book};
+use crate::config::{self, Book, RuleBook};
 use crate::target::project_root;
 use protocol::RpcError;
-use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView};
+use protocol::config::{ConfigGetParams, ConfigSetParams, ConfigView, Setting};
 use std::path::Path;
 
 pub(super) fn get(api: &Api, params: ConfigGetParams) -> Result<ConfigView, RpcError> {
@@ -14,6 +14,20 @@ pub(super) fn get(api: &Api, params: ConfigGetParams) -> Result<ConfigView, RpcE
 pub(super) fn set(api: &Api, params: ConfigSetParams) -> Result<ConfigView, RpcError> {
     config::shown::set(user(api).path(), &params.key, &params.value).map_err(|error| error.told())?;
     view(api, None)
+}
+
+/// The one setting that stands among the rules.
+fn builtin_allow(rules: &RuleBook) -> Setting {
+    let allowed = rules.now().builtin_allow;
+    Setting {
+        key: "builtin_allow".to_owned(),
+        value: allowed.to_string(),
+        from: if allowed {
+            "default".to_owned()
+        } else {
+            rules.path().display().to_string()
+        },
+    }
 }
 
 fn user(api: &Api) -> &Book {
@@ -32,6 +46,9 @@ fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
         None => None,
     };
     let now = user.now();
+    let of_project = project.as_ref().map(|(file, project)| (file.as_path(), project));
+    let mut settings = config::shown::settings(&now, of_project);
+    settings.push(builtin_allow(&deps.rules));
     Ok(ConfigView {
         file: user.path().display().to_string(),
         rules_file: deps.rules.path().display().to_string(),
@@ -39,8 +56,9 @@ fn view(api: &Api, cwd: Option<&str>) -> Result<ConfigView, RpcError> {
             .as_ref()
             .filter(|(_, project)| project.hash.is_some())
             .map(|(file, _)| file.display().to_string()),
-        settings: config::shown::settings(&now, project.as_ref().map(|(file, project)| (file.as_path(), project))),
+        settings,
         changed: false,
         fault: user.fault().map(|error| error.to_string()),
+        rules_fault: deps.rules.fault(),
     })
 }

@@ -78,6 +78,7 @@ pub(super) async fn hello(api: Arc<Api>, client: Arc<Client>, params: HelloParam
         } else {
             Vec::new()
         },
+        takes_base_url: api.keys.takes_base_url(),
         model_notice: api.keys.notice(),
         attention: api.desk.attention(),
         config_fault: api.desk.fault(),

@@ -10,6 +10,9 @@ pub(crate) trait KeyDesk: Send + Sync {
     /// Variables that profiles of the user's own config take their key from and that nobody has sent yet.
     fn lacks(&self) -> Vec<String>;
 
+    /// Whether a client's environment may name a provider by its address.
+    fn takes_base_url(&self) -> bool;
+
     /// Takes the values of variables it asked for; others are dropped.
     ///
     /// # Errors

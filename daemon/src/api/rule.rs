@@ -37,6 +37,12 @@ pub(super) fn list(api: &Api, params: RuleListParams) -> Result<Vec<RuleView>, R
 pub(super) fn add(api: &Api, params: RuleAddParams) -> Result<RuleView, RpcError> {
     let book = &api.registry.deps().rules;
     let mut rule = rule(&params.rule)?;
+    let tools = api.desk.tools();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    policy::can_match(&rule, &names).map_err(|fault| {
+        let told = RpcError::new(ErrorKind::InvalidParams, fault.to_string());
+        told.hint(fault.hint(&names))
+    })?;
     if rule.root.is_none()
         && let Some(cwd) = &params.cwd
     {

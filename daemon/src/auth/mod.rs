@@ -114,6 +114,11 @@ impl Keys {
         self.asked.keys().filter(lacks).cloned().collect()
     }
 
+    /// Whether an address in a client's environment names a provider.
+    pub fn takes_base_url(&self) -> bool {
+        self.asked.contains_key(BASE_URL)
+    }
+
     /// Takes what one client sends. Names nobody asked for, empty values and overlong ones are left out; a later value
     /// replaces an earlier one.
     ///

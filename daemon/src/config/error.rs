@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::wording;
+use super::{Config, wording};
 
 /// A configuration the daemon does not start with. Its text never repeats a line or a value of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,20 @@ impl ConfigError {
             .filter(|_| said.about_value);
         let message = key.map_or_else(|| said.message.clone(), |key| format!("`{key}`: {}", said.message));
         Self::at(path, text, error.span(), message, said.hint)
+    }
+
+    /// Something wrong with the value of a key that `config` was read with; the line is where the key stands.
+    pub(crate) fn in_value(config: &Config, key: &str, message: String, hint: Option<String>) -> Self {
+        Self::Wrong {
+            path: config.path.clone(),
+            line: config
+                .written
+                .iter()
+                .find(|shown| shown.key == key)
+                .map(|shown| shown.line),
+            message,
+            hint,
+        }
     }
 
     /// As a client is told of it.

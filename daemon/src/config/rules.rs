@@ -1,7 +1,8 @@
 //! The user's own rules: `rules.toml` beside the configuration, read again whenever it has changed.
 //!
-//! A file with a mistake does not stop a running daemon: the rules it read last stay in force, so that a slip never lifts a
-//! deny rule; who lists or tests rules is told of the mistake.
+//! A file with a mistake does not stop the daemon: the rules it read last stay in force, so that a slip never lifts a deny rule.
+//! Where none were read in this life, every call asks, since any of them may be one that a rule denies. Clients and sessions are
+//! told for as long as the mistake is there.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,8 +16,8 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item};
 use super::error::ConfigError;
 use super::load;
 use super::stamp::Stamp;
-use crate::policy::Rule;
 use crate::policy::rule::Source;
+use crate::policy::{Rule, RuleDecision};
 
 /// Rules a file may hold: each call is held against all of them.
 pub(super) const RULES: usize = 1_000;
@@ -60,6 +61,17 @@ impl Default for RuleSet {
 }
 
 impl RuleSet {
+    /// What holds while nobody knows what the rules say.
+    fn unread() -> Self {
+        let mut ask = Rule::new(RuleDecision::Ask);
+        ask.tool = Some("*".to_owned());
+        ask.source = Source::Unread;
+        Self {
+            rules: vec![ask],
+            builtin_allow: false,
+        }
+    }
+
     /// Reads and checks the rules of `text`; `path` is for messages.
     ///
     /// # Errors
@@ -101,7 +113,18 @@ pub(super) fn checked(
 struct Read {
     stamp: Option<Stamp>,
     set: Arc<RuleSet>,
+    /// Whether `set` stood in the file once.
+    origin: Origin,
     fault: Option<ConfigError>,
+}
+
+/// Where the rules in force come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The file, as it is or as it was before a mistake.
+    File,
+    /// Nowhere: the file has had a mistake since the start.
+    Unread,
 }
 
 /// The user's own rules. All sessions share one.
@@ -112,22 +135,39 @@ pub struct RuleBook {
 }
 
 impl RuleBook {
-    /// The rules beside the configuration at `config`.
-    ///
-    /// # Errors
-    /// A file that cannot be read or says something wrong: a daemon does not start with half of its rules.
-    pub fn open(config: &Path) -> Result<Self, ConfigError> {
+    /// The rules beside the configuration at `config`. Where they cannot be read every call asks, and [`Self::fault`] says why.
+    #[must_use]
+    pub fn open(config: &Path) -> Self {
         let path = config.with_file_name(FILE);
         let stamp = Stamp::of(&path);
-        let set = Arc::new(read(&path)?);
-        Ok(Self {
+        let (set, origin, fault) = match read(&path) {
+            Ok(set) => (set, Origin::File, None),
+            Err(error) => {
+                tracing::warn!(%error, "the rules cannot be read, so every call asks");
+                (RuleSet::unread(), Origin::Unread, Some(error))
+            }
+        };
+        let read = Read {
+            stamp,
+            set: Arc::new(set),
+            origin,
+            fault,
+        };
+        Self {
             path,
-            read: Mutex::new(Read {
-                stamp,
-                set,
-                fault: None,
-            }),
-        })
+            read: Mutex::new(read),
+        }
+    }
+
+    /// What is wrong with the file as it is now and what holds meanwhile, for people.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let read = self.fresh();
+        let holds = match read.origin {
+            Origin::File => "your rules as they were before still count",
+            Origin::Unread => "your rules cannot be read, so every call asks until that is mended",
+        };
+        read.fault.as_ref().map(|fault| format!("{holds}: {fault}"))
     }
 
     /// The file, whether or not it is there.
@@ -218,7 +258,7 @@ impl RuleBook {
         if stamp != last.stamp {
             last.stamp = stamp;
             match read(&self.path) {
-                Ok(set) => (last.set, last.fault) = (Arc::new(set), None),
+                Ok(set) => (last.set, last.origin, last.fault) = (Arc::new(set), Origin::File, None),
                 Err(error) => {
                     tracing::warn!(%error, "the rules that were read last stay in force");
                     last.fault = Some(error);
@@ -252,6 +292,7 @@ impl RuleBook {
         *last = Read {
             stamp: Stamp::of(&self.path),
             set: Arc::new(set),
+            origin: Origin::File,
             fault: None,
         };
         Ok(())

@@ -24,6 +24,19 @@ const EXAMPLES: &[&str] = &[
 
 /// Lists of which a project's and the person's both count.
 const ADDED: &[&str] = &["context.include", "context.exclude"];
+/// Keys without a default, listed all the same.
+const UNSET: &[&str] = &[
+    "default_model",
+    "session.env",
+    "notify.command",
+    "limits.cost_per_session_usd",
+    "limits.cost_per_day_usd",
+    "tools.enabled",
+    "tools.disabled",
+    "tools.fetch_hosts",
+    "tools.search_engine",
+    "tools.search_url",
+];
 
 /// What of a profile is no secret. Everything else of it is hidden.
 const OPEN_PROFILE_KEYS: &[&str] = &[
@@ -151,6 +164,9 @@ pub fn settings(user: &Config, project: Option<(&Path, &Project)>) -> Vec<Settin
             from: "default".to_owned(),
         })
         .collect();
+    for key in UNSET {
+        put(&mut settings, key, "(not set)".to_owned(), "default".to_owned());
+    }
     for shown in &user.written {
         let from = format!("{}:{}", user.path.display(), shown.line);
         put(&mut settings, &shown.key, shown.value.clone(), from);
@@ -272,6 +288,9 @@ mod tests {
             ("\"none\"".into(), "/p/.agent/config.toml:2".into())
         );
         assert_eq!(of("limits.retries").from, "default");
+        for unset in ["default_model", "tools.disabled", "limits.cost_per_day_usd"] {
+            assert_eq!(of(unset).value, "(not set)", "{unset}");
+        }
         assert!(
             !settings.iter().any(|setting| setting.key.starts_with("models")),
             "an example is no value in force"

@@ -1,5 +1,10 @@
 //! From the TOML reader's words to ours: what is wrong in terms of keys, the nearest known one, and no value of the file.
 
+pub(super) use protocol::nearest::nearest;
+
+/// Words that open something: a slip of the finger must not be turned into one of them.
+const WIDENING: &[&str] = &["all", "allow", "off"];
+
 /// A message and a proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
@@ -40,7 +45,7 @@ fn unknown_key(message: &str) -> Option<Said> {
 /// "unknown variant `opnai-chat`, expected one of `openai-chat`, `demo`"
 fn unknown_word(message: &str) -> Option<Said> {
     let (word, known) = quoted_and_known(message.strip_prefix("unknown variant ")?)?;
-    let hint = match nearest(word, &known) {
+    let hint = match nearest(word, &known).filter(|meant| !WIDENING.contains(meant)) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None => format!("one of: {}", known.join(", ")),
     };
@@ -108,69 +113,9 @@ fn quoted_and_known(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((word, known))
 }
 
-/// The known word that `word` is a slip of, if one is near enough.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    let limit = (lower.chars().count() / 3).max(1);
-    known
-        .iter()
-        .map(|candidate| (slips(&lower, candidate), *candidate))
-        .filter(|(slips, _)| *slips <= limit)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Letters to be inserted, removed, replaced, or swapped with their neighbour to make one word of another.
-fn slips(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=to.len()).collect();
-    let mut previous = None;
-    for (row, letter) in from.chars().enumerate() {
-        let mut current = vec![row + 1];
-        for (column, wanted) in to.iter().enumerate() {
-            let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
-            let replaced = at(&last, column) + usize::from(letter != *wanted);
-            let mut best = replaced.min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
-            let neighbour = column.checked_sub(1).and_then(|before| to.get(before));
-            if neighbour == Some(&letter) && previous == Some(*wanted) {
-                best = best.min(at(&before_last, column - 1) + 1);
-            }
-            current.push(best);
-        }
-        before_last = std::mem::replace(&mut last, current);
-        previous = Some(letter);
-    }
-    last.last().copied().unwrap_or(usize::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_of_the_finger_finds_the_word() {
-        let known = ["env", "max_steps", "resume", "unattended"];
-        assert_eq!(nearest("max_stpes", &known), Some("max_steps"));
-        assert_eq!(nearest("MAX_STEPS", &known), Some("max_steps"));
-        assert_eq!(nearest("unatended", &known), Some("unattended"));
-        assert_eq!(nearest("evn", &known), Some("env"));
-        assert_eq!(nearest("colour", &known), None);
-        assert_eq!(nearest("", &known), None);
-    }
-
-    #[test]
-    fn slips_are_counted() {
-        for (from, to, count) in [
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("abc", "abc", 0),
-            ("abc", "acb", 1),
-            ("abc", "xbz", 2),
-        ] {
-            assert_eq!(slips(from, to), count, "{from} {to}");
-        }
-    }
 
     #[test]
     fn no_message_about_a_value_repeats_it() {
@@ -183,6 +128,23 @@ mod tests {
             let said = reword(message);
             assert!(!format!("{said:?}").contains("sk-secret"), "{said:?}");
         }
+    }
+
+    #[test]
+    fn a_word_that_opens_something_is_never_proposed() {
+        let hint = |word: &str, known: &str| reword(&format!("unknown variant `{word}`, expected {known}")).hint;
+        assert_eq!(
+            hint("al", "one of `ask`, `edits`, `all`, `none`").as_deref(),
+            Some("one of: ask, edits, all, none")
+        );
+        assert_eq!(
+            hint("alow", "one of `allow`, `ask`").as_deref(),
+            Some("one of: allow, ask")
+        );
+        assert_eq!(
+            hint("edit", "one of `ask`, `edits`").as_deref(),
+            Some("did you mean `edits`?")
+        );
     }
 
     #[test]

@@ -204,6 +204,10 @@ impl KeyDesk for ConfiguredModels {
         self.current().keys.lacks()
     }
 
+    fn takes_base_url(&self) -> bool {
+        self.current().keys.takes_base_url()
+    }
+
     fn offer(&self, keys: BTreeMap<String, String>) -> Result<(), RpcError> {
         let keys = keys
             .into_iter()

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 mod beyond;
+mod can_match;
 mod check;
 pub mod facts;
 pub(crate) mod files;
@@ -19,6 +20,7 @@ pub mod shell;
 mod tests;
 
 pub use beyond::goes_beyond;
+pub use can_match::{NeverMatches, can_match};
 pub use check::RuleFault;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
 pub use grant::{Grant, grant_for};

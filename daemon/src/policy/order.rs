@@ -32,6 +32,9 @@ pub(super) fn settle(mut verdict: Verdict, mode: Mode) -> Verdict {
 }
 
 pub(super) fn verdict_of(rule: &Rule) -> Verdict {
+    if rule.source == Source::Unread {
+        return Verdict::new(Decision::Ask, "Your rules cannot be read, and one of them may deny it.").by_rule(rule);
+    }
     let (decision, reason) = match rule.decision {
         RuleDecision::Allow => (Decision::Allow, "A rule allows it."),
         RuleDecision::Ask => (Decision::Ask, "A rule asks for it."),
@@ -41,7 +44,7 @@ pub(super) fn verdict_of(rule: &Rule) -> Verdict {
 }
 
 /// Why a command that asks to leave the sandbox always asks: no rule, allowance or mode speaks for it.
-const OUTSIDE: &str = "runs outside the sandbox\nIt can write and read what you can. If it was tried before, that first run may have had effects.";
+const OUTSIDE: &str = "It runs outside the sandbox: it can write and read what you can. If it was tried before, that first run may have had effects.";
 
 struct Case<'a> {
     facts: &'a Facts,

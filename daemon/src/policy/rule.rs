@@ -33,6 +33,8 @@ pub enum Source {
     /// A project's file that the person trusts as it is.
     Trusted,
     Project,
+    /// No file: it stands for rules that cannot be read.
+    Unread,
 }
 
 /// One rule, as written in a file.
@@ -255,10 +257,14 @@ impl Rule {
         }
     }
 
-    /// Whether the rule is about all a tool may do, and names it.
+    /// Whether the rule is about all a tool may do, and names it or every tool.
     #[must_use]
     pub fn is_about_all_of(&self, tool: &str) -> bool {
-        self.tool.as_deref() == Some(tool) && !self.has_command_part() && self.paths.is_empty() && self.hosts.is_empty()
+        self.tool.is_some()
+            && self.speaks_of_tool(tool)
+            && !self.has_command_part()
+            && self.paths.is_empty()
+            && self.hosts.is_empty()
     }
 
     /// Whether the rule quotes this very command line.

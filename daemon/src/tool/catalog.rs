@@ -65,7 +65,7 @@ impl Off {
 
 /// A name in the settings that no tool has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("[tools] names `{name}`, and there is no such tool; there are: {}", known.join(", "))]
+#[error("there is no tool `{name}`")]
 pub struct UnknownTool {
     pub name: String,
     pub known: Vec<&'static str>,

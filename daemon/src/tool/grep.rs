@@ -279,16 +279,27 @@ impl<'a> Search<'a> {
         if !text.is_empty() {
             text.push('\n');
         }
+        let lines = if matches == 1 { "line" } else { "lines" };
+        let files = if files == 1 {
+            "1 file".to_owned()
+        } else {
+            format!("{files} files")
+        };
         text.push_str(&match (full, matches) {
             (true, _) => {
-                format!("[{matches} matching lines in the first {files} files; narrow the search to see others]\n")
+                format!("[{matches} matching {lines} in the first {files}; narrow the search to see others]\n")
             }
             (false, 0) => "(no line matches)\n".to_string(),
-            (false, _) => format!("[{matches} matching lines in {files} files]\n"),
+            (false, _) => format!("[{matches} matching {lines} in {files}]\n"),
         });
         if secrets > 0 {
             text.push_str(&format!(
-                "[{secrets} files with names of secrets left out; name one as `path` to search it]\n"
+                "[{secrets} {} of secrets left out; name one as `path` to search it]\n",
+                if secrets == 1 {
+                    "file with a name"
+                } else {
+                    "files with names"
+                }
             ));
         }
         text
@@ -383,7 +394,7 @@ mod tests {
         );
         assert_eq!(
             grep(&world, json!({"pattern": "t[wx]o", "context": 1, "type": "rust"})).await,
-            "a.rs\n1-one\n2:two\n3-three\n--\n5-five\n6:two\n\n[2 matching lines in 1 files]\n"
+            "a.rs\n1-one\n2:two\n3-three\n--\n5-five\n6:two\n\n[2 matching lines in 1 file]\n"
         );
         assert_eq!(
             grep(&world, json!({"pattern": "Two", "glob": "*.rs"})).await,
@@ -391,7 +402,7 @@ mod tests {
         );
         assert_eq!(
             grep(&world, json!({"pattern": "three", "path": "a.rs"})).await,
-            "a.rs\n3:three\n\n[1 matching lines in 1 files]\n"
+            "a.rs\n3:three\n\n[1 matching line in 1 file]\n"
         );
     }
 
@@ -405,7 +416,7 @@ mod tests {
         std::fs::write(world.path("binary"), b"needle\n\0").unwrap();
         let output = grep(&world, json!({"pattern": "needle"})).await;
         assert!(
-            output.starts_with("kept\n1:needle\n\n[1 matching lines in 1 files]\n[1 files with names"),
+            output.starts_with("kept\n1:needle\n\n[1 matching line in 1 file]\n[1 file with a name"),
             "{output}"
         );
         let secret = Grep

@@ -51,10 +51,21 @@ struct Arguments {
     path: String,
     /// The first line to read, 1 if left out.
     #[schemars(range(min = 1))]
+    #[serde(default, deserialize_with = "from_one")]
     offset: Option<u64>,
     /// How many lines to read, 2000 at most and if left out.
     #[schemars(range(min = 1, max = 2000))]
+    #[serde(default, deserialize_with = "from_one")]
     limit: Option<u64>,
+}
+
+/// A number that counts from 1, refused in those words.
+fn from_one<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let number: Option<i64> = serde::Deserialize::deserialize(from)?;
+    let wrong = |number| serde::de::Error::custom(format!("expected integer from 1 up, got integer `{number}`"));
+    number
+        .map(|number| u64::try_from(number).map_err(|_| wrong(number)))
+        .transpose()
 }
 
 static SPEC: LazyLock<Spec> = LazyLock::new(|| {

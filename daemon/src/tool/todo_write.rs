@@ -114,7 +114,12 @@ impl Tool for TodoWrite {
             return Ended::changed_since_approved();
         }
         let done = items.iter().filter(|item| item.state == TodoState::Done).count();
-        let text = format!("The list has {} items, {done} of them done.", items.len());
+        let count = items.len();
+        let text = format!(
+            "The list has {count} {}, {done} of {} done.",
+            if count == 1 { "item" } else { "items" },
+            if count == 1 { "it" } else { "them" }
+        );
         Ended {
             todo: Some(items),
             ..Ended::new(Outcome::Ok, text)

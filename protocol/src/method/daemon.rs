@@ -53,12 +53,16 @@ pub struct Hello {
     /// second handshake.
     #[serde(default)]
     pub environment: Vec<String>,
+    /// Whether `AGENTD_BASE_URL` with `AGENTD_API_KEY` names a provider: as long as no profile is configured.
+    #[serde(default)]
+    pub takes_base_url: bool,
     /// What answers when a session names no model, and why; for people.
     pub model_notice: Option<String>,
     /// When and how to ask for the attention of a person who looks elsewhere.
     #[serde(default)]
     pub attention: Attention,
-    /// What is wrong with the configuration's file as it is now; what it said before holds until it is mended.
+    /// What is wrong with the configuration's file or the user's rules as they are now, and what holds until it is mended; lines for
+    /// people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_fault: Option<String>,
     /// A model server of this machine that could answer instead of the demo model, once a person says so with `model.confirm`. Absent

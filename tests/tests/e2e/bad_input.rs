@@ -234,6 +234,19 @@ async fn a_config_with_a_mistake_names_file_line_and_the_nearest_key() -> anyhow
         ),
         ("default_model = \"nobody\"\n", ["1", "default_model", "models"]),
         ("[session]\nmax_steps = \"many\"\n", ["2", "max_steps", "number"]),
+        (
+            "[session]\nmode = \"al\"\n",
+            ["2", "mode", "one of: ask, edits, all, none"],
+        ),
+        (
+            "[tools]\ndisabled = [\"web_serch\"]\n",
+            [":2:", "tools.disabled", "did you mean `web_search`?"],
+        ),
+        (
+            "[tools]\nsearch_engine = \"searxng\"\n",
+            [":2:", "search_url", "https://searx.example/search"],
+        ),
+        ("[tools]\nsearch_url = \"searx\"\n", [":2:", "search_url", "https://"]),
     ];
     for (config, parts) in cases {
         let home = Home::new()?.config(config)?;

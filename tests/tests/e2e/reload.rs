@@ -38,7 +38,8 @@ async fn a_change_counts_without_a_restart_and_a_mistake_leaves_all_as_it_was() 
         "{}",
         told.stderr
     );
-    assert_eq!(told.stderr.matches("warning:").count(), 1, "{}", told.stderr);
+    assert_eq!(told.stderr.matches("config.toml:").count(), 1, "{}", told.stderr);
+    assert!(!told.stderr.contains('␊'), "{}", told.stderr);
     answer().await?;
     let log = daemon.log(&session)?;
     let notices = log

@@ -215,6 +215,120 @@ async fn a_mistake_in_the_file_is_told_with_its_line() -> anyhow::Result<()> {
     Ok(())
 }
 
+const DENY_LS: &str = "[[rule]]\ndecision = \"deny\"\ncommand = \"ls\"\n";
+const BROKEN: &str = "[[rule]]\ndecision = \"alow\"\ncommand = \"id\"\n";
+
+#[tokio::test]
+async fn a_mistake_in_the_rules_is_told_by_each_command_and_in_the_session() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("fine")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.ctl(&["rules", "add", "deny", "git", "push"]).await?.ok()?;
+    let rules = daemon.home.config_file().with_file_name("rules.toml");
+    std::fs::write(&rules, format!("{DENY_LS}{BROKEN}"))?;
+    for command in [
+        &["ls"][..],
+        &["send", "-s", &session, "go"],
+        &["config", "show"],
+        &["tools"],
+    ] {
+        let told = daemon.ctl(command).await?.ok()?.stderr;
+        assert!(
+            told.contains("rules.toml:5: ") && told.contains("before still count") && told.contains("allow, ask, deny"),
+            "{command:?}: {told}"
+        );
+        assert_eq!(told.matches("rules.toml:5").count(), 1, "{command:?}: {told}");
+        assert!(!told.contains('␊'), "{told}");
+    }
+    let log = daemon.log(&session)?;
+    let told =
+        |event: &tests::log::Logged| event.kind == "notice.added" && event.text("text").contains("rules.toml:5: ");
+    assert_eq!(log.iter().filter(|event| told(event)).count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_start_with_broken_rules_asks_for_every_call_until_they_are_mended() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("ls"))?;
+    let home = Home::new()?.config(&tests::daemon::profile(&server, Wire::Messages))?;
+    let rules = home.config_file().with_file_name("rules.toml");
+    std::fs::write(&rules, format!("{DENY_LS}{BROKEN}"))?;
+    let daemon = home.start().await?;
+    let told = daemon.ctl(&["ls"]).await?.ok()?.stderr;
+    assert!(
+        told.contains("every call asks") && told.contains("rules.toml:5: "),
+        "{told}"
+    );
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    let asked = daemon.approval(&session).await?;
+    assert!(
+        asked["reason"].as_str().is_some_and(|reason| reason.contains("rules")),
+        "{asked}"
+    );
+    assert_eq!(asked["choices"], json!(["once", "deny"]));
+    std::fs::write(&rules, DENY_LS)?;
+    let mended = daemon.ctl(&["ls"]).await?.ok()?.stderr;
+    assert!(!mended.contains("warning"), "{mended}");
+    assert_eq!(verdict(&daemon, &["ls"]).await?["verdict"], "deny");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rule_that_could_never_speak_is_refused_with_what_to_do() -> anyhow::Result<()> {
+    let daemon = Home::new()?.start().await?;
+    for (arguments, code, hint) in [
+        (&["--tool", "nosuch", "allow", "x"][..], 1, "there are read_file"),
+        (&["--tool", "read_file", "allow", "ls"], 1, "--path GLOB"),
+        (&["--host", "http://x.example/", "allow"], 1, "--host x.example"),
+        (&["allow", "$(id)"], 1, "--exact"),
+        (&["allow", "cargo", "test", "--everywhere"], 2, "options come first"),
+        (&["allow", "cargo", "test", "--tool=bash"], 2, "options come first"),
+    ] {
+        let all: Vec<&str> = ["rules", "add"].into_iter().chain(arguments.iter().copied()).collect();
+        let ran = daemon.ctl(&all).await?;
+        assert!(
+            ran.code == Some(code) && ran.stderr.contains(hint),
+            "{arguments:?}: {} {:?}",
+            ran.stderr,
+            ran.code
+        );
+    }
+    assert_eq!(daemon.ctl(&["rules", "list", "--json"]).await?.ok()?.json()?, json!([]));
+    let told = daemon
+        .ctl(&["rules", "add", "allow", "--", "tool", "--everywhere"])
+        .await?
+        .ok()?;
+    assert!(
+        told.stderr.contains("allow bash: tool --everywhere … for "),
+        "{}",
+        told.stderr
+    );
+    let told = daemon
+        .ctl(&["rules", "add", "--everywhere", "allow", "cargo", "test"])
+        .await?
+        .ok()?;
+    assert!(told.stderr.contains("allow bash: cargo test … ("), "{}", told.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_word_that_mixes_scripts_asks_by_name_and_makes_no_rule() -> anyhow::Result<()> {
+    let server = ModelServer::start(runs("\u{441}url http://x"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    let asked = daemon.approval(&session).await?;
+    assert!(
+        asked["reason"]
+            .as_str()
+            .is_some_and(|reason| reason.contains("`\u{441}url`")),
+        "{asked}"
+    );
+    assert_eq!(asked["choices"], json!(["once", "deny"]));
+    Ok(())
+}
+
 fn project_file(home: &Home, text: &str) -> anyhow::Result<()> {
     std::fs::create_dir_all(home.project().join(".agent"))?;
     Ok(std::fs::write(home.project().join(".agent/config.toml"), text)?)
@@ -334,7 +448,7 @@ async fn a_timed_mode_says_when_it_ends_and_gives_way_to_the_one_before() -> any
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     let session = daemon.session("ask").await?;
     let told = daemon.ctl(&["mode", &session, "1h"]).await?.ok()?;
-    assert!(told.stdout.starts_with("all until 2"), "{}", told.stdout);
+    assert!(told.stdout.starts_with("all for "), "{}", told.stdout);
     daemon.ctl(&["mode", &session, "300ms"]).await?.ok()?;
     let ended = |frame: &Value| is(frame, "session.changed") && frame["data"]["mode"] == "ask";
     let events = daemon.until(&session, "the end of the mode", ended).await?;

@@ -67,7 +67,7 @@ async fn to_leave_the_sandbox_asks_in_every_mode_and_is_allowed_once() -> anyhow
         approval["reason"]
             .as_str()
             .unwrap_or_default()
-            .starts_with("runs outside the sandbox\n"),
+            .starts_with("It runs outside the sandbox: "),
         "{approval}"
     );
     assert_eq!(approval["choices"], json!(["once", "deny"]));

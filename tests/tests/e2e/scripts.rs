@@ -269,3 +269,97 @@ async fn status_stop_and_start_say_what_they_did() -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_not_found() -> anyhow::Result<()> {
+    let daemon = tests::daemon::Home::new()?.start().await?;
+    let ran = daemon.ctl(&["tools", "grp"]).await?;
+    assert!(ran.code == Some(8) && ran.stdout.is_empty(), "{:?}", ran.code);
+    assert!(ran.stderr.contains("did you mean `grep`?"), "{}", ran.stderr);
+    Ok(())
+}
+
+/// What `agentctl` says with further variables.
+async fn with(
+    home: &tests::daemon::Home,
+    variables: &[(&str, &str)],
+    arguments: &[&str],
+) -> anyhow::Result<tests::daemon::Ran> {
+    let mut command = home.command(tests::bins::bins()?.agentctl());
+    command
+        .current_dir(home.project())
+        .args(arguments)
+        .envs(variables.iter().copied());
+    tests::daemon::run(command, "agentctl").await
+}
+
+#[tokio::test]
+async fn the_session_of_the_environment_is_the_one_that_is_meant() -> anyhow::Result<()> {
+    let daemon = tests::daemon::Home::new()?.start().await?;
+    daemon.ctl(&["new"]).await?.ok()?;
+    for command in [
+        &["show"][..],
+        &["mode"],
+        &["mode", "ask"],
+        &["tail"],
+        &["wait"],
+        &["queue", "list"],
+        &["interrupt"],
+    ] {
+        let ran = with(&daemon.home, &[("AGENTD_SESSION", "nosuch")], command).await?;
+        assert_eq!(ran.code, Some(8), "{command:?}: {}", ran.stderr);
+    }
+    with(&daemon.home, &[("AGENTD_SESSION", "")], &["show"]).await?.ok()?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_environment_sets_is_shown_and_what_does_not_count_is_told() -> anyhow::Result<()> {
+    let daemon = tests::daemon::Home::new()?
+        .config("[models.m]\nwire = \"demo\"\n")?
+        .start()
+        .await?;
+    std::fs::write(
+        daemon.home.config_file().with_file_name("rules.toml"),
+        "builtin_allow = false\n",
+    )?;
+    std::fs::create_dir_all(daemon.home.project().join(".agent"))?;
+    std::fs::write(
+        daemon.home.project().join(".agent/config.toml"),
+        "[session]\nmax_steps = 3\n",
+    )?;
+    let shown = with(&daemon.home, &[("AGENTD_MODE", "none")], &["config", "show", "--json"]).await?;
+    let shown = shown.ok()?.json()?;
+    let of = |key: &str| {
+        let settings = shown["settings"].as_array().into_iter().flatten();
+        let found = settings.into_iter().find(|setting| setting["key"] == key).cloned();
+        found.unwrap_or_default()
+    };
+    assert_eq!(
+        (&of("session.mode")["value"], &of("session.mode")["from"]),
+        (&serde_json::json!("\"none\""), &serde_json::json!("$AGENTD_MODE"))
+    );
+    assert_eq!(of("builtin_allow")["value"], "false");
+    assert_eq!(of("tools.disabled")["value"], "(not set)");
+    assert!(
+        of("session.max_steps")["from"]
+            .as_str()
+            .is_some_and(|from| from.ends_with("config.toml:2")),
+        "{shown}"
+    );
+    let listed = daemon.ctl(&["rules", "list"]).await?.ok()?;
+    assert!(listed.stderr.contains("builtin_allow = false"), "{}", listed.stderr);
+
+    let url = ("AGENTD_BASE_URL", "http://127.0.0.1:1/v1");
+    let alone = with(&daemon.home, &[url], &["ls"]).await?.ok()?;
+    assert!(alone.stderr.contains("without AGENTD_API_KEY"), "{}", alone.stderr);
+    let both = with(&daemon.home, &[url, ("AGENTD_API_KEY", "k")], &["ls"])
+        .await?
+        .ok()?;
+    assert!(
+        both.stderr.contains("AGENTD_BASE_URL does not count"),
+        "{}",
+        both.stderr
+    );
+    Ok(())
+}

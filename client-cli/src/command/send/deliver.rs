@@ -7,6 +7,7 @@ use crate::ask::Tty;
 use crate::failure::Failure;
 use crate::follow::{Deltas, Follow, LOOK_EVERY, LOOK_FOR, passing};
 use crate::invocation::Invocation;
+use crate::values::environment;
 use protocol::attention::Attention;
 use protocol::client::{Client, ClientError, Connect};
 use protocol::method::{
@@ -139,7 +140,7 @@ fn named(arguments: &Arguments) -> Option<String> {
         (None, true, _) => Some("last".to_owned()),
         (None, false, true) => None,
         (None, false, false) if arguments.name.is_some() => None,
-        (None, false, false) => std::env::var("AGENTD_SESSION").ok().filter(|name| !name.is_empty()),
+        (None, false, false) => environment("AGENTD_SESSION"),
     }
 }
 

@@ -82,14 +82,14 @@ impl Shown {
         if !self.streams {
             return Ok(());
         }
-        self.output.write(&display(text, Form::Block))?;
+        self.output.write(&display(text, Form::Prose))?;
         self.mid_line = !text.ends_with('\n');
         Ok(())
     }
 
     fn reasoning(&mut self, text: &str) -> Result<(), Failure> {
         if self.tells {
-            self.output.whisper(&self.output.dim(&display(text, Form::Block)));
+            self.output.whisper(&self.output.dim(&display(text, Form::Prose)));
             self.mid_line = !text.ends_with('\n');
         }
         Ok(())

@@ -19,7 +19,7 @@ use protocol::method::{
     InterruptParams, QueueCancel, QueueCancelParams, Sent, SessionInfo, TurnInterrupt, TurnResult, TurnWait, WaitParams,
 };
 use protocol::script::ResultLine;
-use protocol::{Envelope, Frame, InputId, TurnId, short};
+use protocol::{Envelope, Frame, InputId, TurnId, short, wording};
 use std::collections::HashSet;
 use std::time::Instant;
 
@@ -53,6 +53,7 @@ struct Watch {
     history: History,
     shown: Shown,
     asking: Asking,
+    /// What was told already.
     notices: HashSet<String>,
     /// Ctrl-C was pressed once.
     interrupted: bool,
@@ -80,7 +81,8 @@ pub(super) async fn watch(
         history: History::Past,
         shown: Shown::new(output, arguments.json),
         asking: Asking::new(output, tty),
-        notices: HashSet::new(),
+        // A mistake of the configuration was told as the connection was made.
+        notices: invocation.warned().map(str::to_owned).into_iter().collect(),
         interrupted: false,
     };
     if let Some(exit) = watch.run(&mut follow, signals).await? {
@@ -198,9 +200,7 @@ impl Watch {
             }
             Event::NoticeAdded(notice) if self.notices.insert(notice.text.clone()) => {
                 self.shown.fresh_line();
-                for line in notice.text.lines() {
-                    self.output.tell(&format!("note: {}", self.output.inline(line)));
-                }
+                self.output.tell(&format!("note: {}", wording::told(&notice.text)));
             }
             Event::ApprovalRequested(asked) => self.asking.requested(asked, envelope.at, &self.session),
             Event::ApprovalResolved(resolved) => {

@@ -9,7 +9,7 @@ fn book(text: &str) -> (tempfile::TempDir, RuleBook) {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("config.toml");
     std::fs::write(dir.path().join(FILE), text).unwrap();
-    let book = RuleBook::open(&config).unwrap();
+    let book = RuleBook::open(&config);
     (dir, book)
 }
 
@@ -30,7 +30,7 @@ fn a_mistake_names_file_line_and_what_was_meant() {
         refusal("# mine\n[[rule]]\ndecision = \"allow\"\ncomand = \"ls\"\n"),
         "/c/rules.toml:4: unknown key `comand`\nhint: did you mean `command`?"
     );
-    assert!(refusal("[[rule]]\ndecision = \"alow\"\ntool = \"bash\"").contains("did you mean `allow`?"));
+    assert!(refusal("[[rule]]\ndecision = \"alow\"\ntool = \"bash\"").contains("one of: allow, ask, deny"));
     let examples = "[[rule]]\ndecision = \"deny\"\ncommand = \"git push\"\n\n[[rule]]\ndecision = \"allow\"\ncommand = \"cargo test\"\nmatch = [\"cargo build\"]";
     let said = refusal(examples);
     assert!(
@@ -87,16 +87,54 @@ fn a_changed_file_counts_at_once_and_a_broken_one_keeps_the_last_rules() {
     std::fs::write(dir.path().join(FILE), "[[rule]]\ndecision = \"alow\"\n").unwrap();
     assert!(pull(&book), "a slip lifts no deny rule");
     assert!(book.checked().is_err());
+    let said = book.fault().unwrap();
+    assert!(
+        said.contains("still count") && said.contains("rules.toml:2: "),
+        "{said}"
+    );
     assert!(book.add(&about(&["ls"])).is_err(), "a broken file is not written over");
     std::fs::remove_file(dir.path().join(FILE)).unwrap();
     assert!(book.checked().unwrap().rules.is_empty());
 }
 
 #[test]
+fn a_file_that_is_broken_at_the_start_makes_every_call_ask_until_it_is_mended() {
+    let (dir, book) = book("[[rule]]\ndecision = \"deny\"\ncommand = \"ls\"\n[[rule]]\ndecision = \"alow\"\n");
+    let said = book.fault().unwrap();
+    assert!(
+        said.contains("every call asks") && said.contains("rules.toml:5: "),
+        "{said}"
+    );
+    let judged = |command: &str| {
+        let root = PathBuf::from("/p");
+        let rules = &book.now().rules;
+        crate::policy::judge_command(
+            command,
+            &root,
+            std::slice::from_ref(&root),
+            None,
+            crate::policy::Mode::All,
+            rules,
+        )
+        .decision
+    };
+    for command in ["ls", "cat README.md", "x=1", "> made", "touch made; ls"] {
+        assert_eq!(judged(command), crate::policy::Decision::Ask, "{command}");
+    }
+    std::fs::write(
+        dir.path().join(FILE),
+        "[[rule]]\ndecision = \"deny\"\ncommand = \"ls\"\n",
+    )
+    .unwrap();
+    assert_eq!((judged("ls"), book.fault()), (crate::policy::Decision::Deny, None));
+    assert_eq!(judged("touch made"), crate::policy::Decision::Allow);
+}
+
+#[test]
 fn what_is_written_first_is_private() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
-    let book = RuleBook::open(&dir.path().join("agentd/config.toml")).unwrap();
+    let book = RuleBook::open(&dir.path().join("agentd/config.toml"));
     book.add(&about(&["ls"])).unwrap();
     assert_eq!(book.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }

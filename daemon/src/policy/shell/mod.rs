@@ -11,6 +11,7 @@ mod arithmetic;
 mod awk;
 mod destructive;
 mod devices;
+mod disguise;
 mod escapes;
 mod expand;
 mod extended_test;
@@ -50,6 +51,8 @@ pub struct Analysis {
     pub parts: Vec<Part>,
     /// Why the line as a whole needs a person, whatever its commands are.
     pub asks: Vec<String>,
+    /// Why it may look like something else to a person; one of `asks` too.
+    pub disguise: Option<String>,
     /// Why the guard stops it.
     pub blocks: Vec<String>,
     /// Why the guard could not see all of it.
@@ -60,11 +63,13 @@ pub struct Analysis {
 #[must_use]
 pub fn analyse(command: &CommandFact) -> Analysis {
     let mut walker = walk::Walker::new(command);
-    if let Some(reason) = disguise(&command.text) {
+    if let Some(reason) = disguise::of(&command.text) {
         walker.ask(&reason);
+        walker.disguise = Some(reason);
     }
     walker.run_line();
     Analysis {
+        disguise: walker.disguise,
         parts: walker.parts,
         asks: walker.asks,
         blocks: walker.blocks,
@@ -91,26 +96,4 @@ pub fn operands(command: &CommandFact) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-/// Blanks in a row from which on something may be hidden behind them.
-const BLANKS_LIMIT: usize = 40;
-
-/// Why the text may look like something else to a person.
-fn disguise(text: &str) -> Option<String> {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    if text.chars().any(hidden) {
-        return Some("It holds characters that do not show or change how it looks.".to_owned());
-    }
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == ' ' || c == '\t' { run + 1 } else { 0 };
-        if run > BLANKS_LIMIT {
-            return Some("It holds a long run of blanks that may hide something.".to_owned());
-        }
-    }
-    None
 }

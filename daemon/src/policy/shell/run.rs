@@ -9,7 +9,7 @@ use super::rough::is_name;
 use super::scope::{Scope, may_be_set};
 use super::walk::Walker;
 use super::wrappers::{self, Inner};
-use super::{destructive, escapes, output, readonly};
+use super::{destructive, disguise, escapes, output, readonly};
 
 impl Walker<'_> {
     /// Judges one command whose words are expanded. Returns the guess of what it prints.
@@ -20,6 +20,11 @@ impl Walker<'_> {
             return None;
         }
         let name = base_name(&first.text).to_owned();
+        // What the shell makes of an escape such as `$'\u0441'` is in no word of the text.
+        if let Some(reason) = args.iter().find_map(|arg| disguise::mixed(&arg.text)) {
+            self.ask(&reason);
+            self.disguise.get_or_insert(reason);
+        }
         if let Some(reason) = destructive::check(&name, &args, scope, self.fact) {
             self.block(reason);
         }

@@ -38,6 +38,8 @@ pub(super) struct Walker<'a> {
     pub parts: Vec<Part>,
     /// Why the line as a whole needs a person, whatever its commands are.
     pub asks: Vec<String>,
+    /// Why it may look like something else to a person.
+    pub disguise: Option<String>,
     /// Why the guard stops it.
     pub blocks: Vec<String>,
     /// Files that redirections read.
@@ -59,6 +61,7 @@ impl<'a> Walker<'a> {
             fact,
             parts: Vec::new(),
             asks: Vec::new(),
+            disguise: None,
             blocks: Vec::new(),
             reads: Vec::new(),
             unseen: None,

@@ -101,7 +101,7 @@ fn to_leave_the_sandbox_asks_whatever_rule_allowance_and_mode_say() -> Checked {
             let verdict = judged(text, mode);
             assert_eq!(verdict.decision, Decision::Ask, "{text}");
             assert!(
-                verdict.reason.starts_with("runs outside the sandbox\n") && !verdict.read_only,
+                verdict.reason.starts_with("It runs outside the sandbox: ") && !verdict.read_only,
                 "{verdict:?}"
             );
         }
@@ -546,6 +546,37 @@ fn without_the_built_in_list_everything_asks() {
         },
     );
     assert_eq!(verdict.decision, Decision::Ask);
+}
+
+#[test]
+fn what_runs_shells_of_its_own_and_what_is_disguised_makes_no_rule_of_its_first_words() {
+    let facts = |text: &str| Facts {
+        tool: "bash".to_owned(),
+        writes: true,
+        command: Some(CommandFact {
+            text: text.to_owned(),
+            cwd: PathBuf::from("/p"),
+            roots: vec![PathBuf::from("/p")],
+            ..CommandFact::default()
+        }),
+        ..Facts::default()
+    };
+    let offered = |text: &str| grant_for(&facts(text)).map(|grant| grant.to_string());
+    for text in [
+        "psql -c 'x'",
+        "mysql db",
+        "sqlite3 a.db",
+        "ftp host",
+        "gdb a.out",
+        "tclsh x",
+        "vim a",
+        "chroot /x y",
+    ] {
+        assert_eq!(offered(text), Some(format!("bash: exactly {text}")), "{text}");
+    }
+    for text in ["\u{441}url http://x", "$'\\u0441url' http://x", "curl\u{a0}x"] {
+        assert_eq!(offered(text), None, "{text}");
+    }
 }
 
 #[test]
