@@ -23,6 +23,7 @@ mod models;
 mod neighbours;
 mod network;
 mod notify;
+mod outputs;
 mod places;
 mod protocol;
 mod real_model;
