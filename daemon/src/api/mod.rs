@@ -17,6 +17,7 @@ mod model;
 mod peer;
 mod queue;
 mod register;
+mod roots;
 mod rule;
 mod session;
 mod subscription;
