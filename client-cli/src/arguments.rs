@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// Config file of a daemon that is started by this call
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Tell more: arguments, results, reasoning
+    /// Tell more: arguments, results, reasoning; twice, in `show`: results as long as they are
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     /// Tell errors only
@@ -40,7 +40,8 @@ impl Arguments {
         let verbosity = match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Normal,
-            (false, _) => Verbosity::Verbose,
+            (false, 1) => Verbosity::Verbose,
+            (false, _) => Verbosity::Everything,
         };
         Output::new(verbosity, self.color)
     }

@@ -65,7 +65,8 @@ impl Exit {
                 | ErrorKind::ApprovalNotFound
                 | ErrorKind::TurnNotFound
                 | ErrorKind::InputNotFound
-                | ErrorKind::JobNotFound,
+                | ErrorKind::JobNotFound
+                | ErrorKind::BlobNotFound,
             ) => Self::NotFound,
             Some(ErrorKind::AlreadyResolved) => Self::TooLate,
             Some(ErrorKind::IncompatibleVersion) | None => Self::Unreachable,

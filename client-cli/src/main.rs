@@ -13,6 +13,7 @@ mod result;
 mod signals;
 mod table;
 mod values;
+mod whole;
 mod words;
 
 use arguments::Arguments;

@@ -26,6 +26,8 @@ pub(crate) enum Verbosity {
     Normal,
     /// What goes on, with arguments, results and reasoning, also without a terminal.
     Verbose,
+    /// The same, and results as long as they are.
+    Everything,
 }
 
 /// What kind of thing a text goes to.

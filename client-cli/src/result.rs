@@ -91,7 +91,7 @@ pub(crate) fn tell(output: &Output, result: &TurnResult) {
             )),
         ),
     }
-    if output.verbosity == Verbosity::Verbose {
+    if output.verbosity >= Verbosity::Verbose {
         output.tell(&output.dim(&cost(result)));
     }
 }

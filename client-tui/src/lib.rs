@@ -24,4 +24,4 @@ mod wrap;
 
 pub use paint::Look;
 pub use run::{Options, run};
-pub use transcript::transcript;
+pub use transcript::{Detail, Transcript};

@@ -67,6 +67,8 @@ kinds! {
     EditRefused = -32023,
     /// No such job runs in the session.
     JobNotFound = -32024,
+    /// The session has no output of this hash.
+    BlobNotFound = -32025,
     /// `after_seq` lies beyond the head; `data.head` says where that is.
     CursorAhead = -32030,
     /// No such model profile.

@@ -15,6 +15,7 @@ pub(crate) mod ls;
 pub(crate) mod mode;
 pub(crate) mod model;
 pub(crate) mod new;
+pub(crate) mod output;
 pub(crate) mod ps;
 pub(crate) mod queue;
 pub(crate) mod rename;
@@ -65,6 +66,8 @@ commands! {
     Ps => ps,
     /// Print a session's transcript
     Show => show,
+    /// Print the whole output of a tool call
+    Output => output,
     /// Print a session's log, an event a line
     Tail => tail,
     /// List what waits for an answer

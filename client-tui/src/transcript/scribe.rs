@@ -1,7 +1,8 @@
 //! Folds events into lines, with one blank line between blocks of different kinds. Between the events it lets the open items of
 //! a reply flow: what was written of one is not written again by its closing event.
 
-use super::call::{call_line, result_lines};
+use super::call::{call_line, full_result_lines, job_words, result_lines};
+use super::detail::{Detail, argument_lines, output_lines};
 use super::note;
 use super::pen::Pen;
 use crate::paint::{self, Look};
@@ -40,6 +41,9 @@ pub(crate) struct Scribe {
     /// What the model means to do, as it was said last.
     todo: Vec<TodoItem>,
     last: Option<Block>,
+    detail: Detail,
+    /// The text of the blob that the next event names.
+    whole: Option<String>,
 }
 
 impl Scribe {
@@ -55,6 +59,8 @@ impl Scribe {
             pens: HashMap::new(),
             todo: Vec::new(),
             last: None,
+            detail: Detail::Brief,
+            whole: None,
         }
     }
 
@@ -62,6 +68,17 @@ impl Scribe {
     pub(crate) fn with_own(mut self, pid: u32) -> Self {
         self.own = Some(pid);
         self
+    }
+
+    /// How much is said of calls.
+    pub(crate) fn with_detail(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
+    }
+
+    /// The text of the blob that the next event names.
+    pub(crate) fn set_whole(&mut self, whole: Option<&str>) {
+        self.whole = whole.map(str::to_owned);
     }
 
     /// From here on prose is wrapped at `width`.
@@ -101,8 +118,18 @@ impl Scribe {
             }
             Event::ToolCompleted(done) => {
                 let call = self.calls.remove(&done.call);
-                let line = call.map(|call| call_line(&call.tool, &call.action, &call.arguments, self.width));
-                let results = self.wrapped(result_lines(&done), RESULT_INDENT);
+                let line = call
+                    .as_ref()
+                    .map(|call| call_line(&call.tool, &call.action, &call.arguments, self.width));
+                let results = match self.detail {
+                    Detail::Brief => result_lines(&done),
+                    Detail::Full => {
+                        let arguments = call.map(|call| argument_lines(&call.arguments)).unwrap_or_default();
+                        let results = full_result_lines(&done, self.whole.as_deref());
+                        arguments.into_iter().chain(results).collect()
+                    }
+                };
+                let results = self.wrapped(results, RESULT_INDENT);
                 self.block(Block::Tools, line.into_iter().chain(results).collect())
             }
             Event::ApprovalResolved(done) => {
@@ -141,11 +168,14 @@ impl Scribe {
                 self.block(Block::Note, vec![line])
             }
             Event::JobEnded(ended) => {
-                let text = format!("job {} {}", ended.job, protocol::wording::tool_outcome(ended.outcome));
-                self.block(
-                    Block::Note,
-                    vec![paint::line(display(&text, Form::Inline), paint::dim())],
-                )
+                let text = job_words(&ended);
+                let mut lines = vec![paint::line(display(&text, Form::Inline), paint::dim())];
+                if self.detail == Detail::Full {
+                    let (whole, blob) = (self.whole.as_deref(), ended.blob.as_ref());
+                    lines.extend(output_lines(&ended.output, "", blob, whole, ended.job.as_str()));
+                }
+                let lines = self.wrapped(lines, RESULT_INDENT);
+                self.block(Block::Note, lines)
             }
         }
     }

@@ -43,7 +43,9 @@ pub(crate) fn compose(app: &App, size: Size, now: Now) -> Live {
     let question = taken(question_lines(app, size.columns), &mut room, Keep::End);
     let spinner = taken(spinner_line(app, now).into_iter().collect(), &mut room, Keep::Start);
     let queue = taken(queue(app), &mut room, Keep::Start);
-    let todo = taken(todo(app, TODO_ROWS.min(room)), &mut room, Keep::Start);
+    // What a turn has left open waits for the next one: where it stands is enough.
+    let rows = if app.session.state.is_busy() { TODO_ROWS } else { 1 };
+    let todo = taken(todo(app, rows.min(room)), &mut room, Keep::Start);
     let jobs = taken(jobs(app, size.columns, now), &mut room, Keep::Start);
     let calls = taken(calls(app, size.columns, now), &mut room, Keep::End);
     let reply = taken(reply(app), &mut room, Keep::End);
@@ -160,8 +162,7 @@ fn queue(app: &App) -> Vec<Line<'static>> {
 /// What the model means to do, while some of it is open: what it is at and what comes next come first when room is short.
 fn todo(app: &App, rows: usize) -> Vec<Line<'static>> {
     let state = &app.session.state;
-    // What a turn has left open is for the next one; until then /todo shows it.
-    if !state.has_plans() || !state.is_busy() {
+    if !state.has_plans() {
         return Vec::new();
     }
     let first = state

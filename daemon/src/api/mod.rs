@@ -3,6 +3,7 @@
 
 mod approval;
 mod auth;
+mod blob;
 mod client;
 mod config;
 mod connection;

@@ -2,8 +2,8 @@
 
 use super::client::Client;
 use super::{
-    Api, approval, auth, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust, turn,
-    usage, watch,
+    Api, approval, auth, blob, blocking, config, daemon, job, model, queue, rule, session, subscription, tool, trust,
+    turn, usage, watch,
 };
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::server::PendingSubscriptionSink;
@@ -50,6 +50,7 @@ pub(crate) fn methods(api: Arc<Api>) -> Result<RpcModule<Api>, RegisterMethodErr
     answer::<method::ApprovalAnswer, _, _>(&mut module, approval::answer)?;
     answer::<method::JobList, _, _>(&mut module, job::list)?;
     answer::<method::JobKill, _, _>(&mut module, job::kill)?;
+    answer::<method::BlobGet, _, _>(&mut module, blob::get)?;
     answer::<method::ToolList, _, _>(&mut module, tool::list)?;
     answer::<method::SessionUsage, _, _>(&mut module, usage::usage)?;
     answer::<method::ModelList, _, _>(&mut module, model::list)?;

@@ -60,10 +60,40 @@ pub(super) fn put(connection: &Connection, session: SessionKey, hash: &BlobHash,
     Ok(())
 }
 
-pub(super) fn get(connection: &Connection, hash: &BlobHash) -> Result<Option<Vec<u8>>, LogError> {
-    let sql = "SELECT data FROM blobs WHERE hash = ?1 AND codec = ?2";
+/// A part of a blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobPart {
+    /// Size of the whole blob.
+    pub bytes: u64,
+    /// What was asked for of it; less or nothing at and behind its end.
+    pub data: Vec<u8>,
+}
+
+/// At most `limit` bytes from `offset` on of a blob that the session refers to.
+pub(super) fn part(
+    connection: &Connection,
+    session: SessionKey,
+    hash: &BlobHash,
+    offset: u64,
+    limit: u64,
+) -> Result<Option<BlobPart>, LogError> {
+    let place = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let sql = "SELECT b.bytes, substr(b.data, ?4, ?5) FROM blob_refs r JOIN blobs b ON b.hash = r.hash
+               WHERE r.session = ?1 AND r.hash = ?2 AND b.codec = ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement
-        .query_row(params![hash.0, CODEC_PLAIN], |row| row.get(0))
-        .optional()?)
+    // The first byte is number 1.
+    let asked = params![
+        session.0,
+        hash.0,
+        CODEC_PLAIN,
+        place(offset).saturating_add(1),
+        place(limit)
+    ];
+    let part = |row: &rusqlite::Row<'_>| {
+        Ok(BlobPart {
+            bytes: row.get(0)?,
+            data: row.get(1)?,
+        })
+    };
+    Ok(statement.query_row(asked, part).optional()?)
 }

@@ -34,7 +34,7 @@ use rusqlite::Connection;
 use tokio::sync::watch;
 
 pub use approvals::{APPROVAL_PAGE, ApprovalChange, ApprovalFilter, ApprovalRow, Settled};
-pub use blobs::{BLOB_BYTES, BlobHash};
+pub use blobs::{BLOB_BYTES, BlobHash, BlobPart};
 pub use delete::Deletion;
 pub use error::{LogError, StorageFault};
 pub use read::{PAGE_BYTES, PAGE_ROWS};
@@ -384,12 +384,19 @@ impl EventLog {
         Ok(hash)
     }
 
-    /// The bytes of a blob.
+    /// At most `limit` bytes from `offset` on of a blob; none where the session does not refer to such a blob.
     ///
     /// # Errors
     /// Storage errors.
-    pub async fn get_blob(&self, hash: BlobHash) -> Result<Option<Vec<u8>>, LogError> {
-        self.readers.read(move |connection| blobs::get(connection, &hash)).await
+    pub async fn blob_part(
+        &self,
+        session: SessionKey,
+        hash: BlobHash,
+        offset: u64,
+        limit: u64,
+    ) -> Result<Option<BlobPart>, LogError> {
+        let read = move |connection: &Connection| blobs::part(connection, session, &hash, offset, limit);
+        self.readers.read(read).await
     }
 
     /// Writes and syncs as much as a usual append, to find out whether the disk takes writes (again).

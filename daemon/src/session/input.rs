@@ -7,7 +7,7 @@ use super::wanted::ModelKey;
 use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
-    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Reason,
+    Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Produced, Reason,
     SessionChanged, TodoItem, ToolOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
@@ -206,6 +206,7 @@ pub(crate) struct ToolEnd {
     pub(crate) output: String,
     pub(crate) images: Vec<Content>,
     pub(crate) blob: Option<BlobRef>,
+    pub(crate) produced: Option<Produced>,
     pub(crate) diff: Option<String>,
     pub(crate) exit_code: Option<i32>,
     /// The list of what is to be done, if the call replaced it.
@@ -223,6 +224,7 @@ pub(crate) struct JobEnd {
     pub(crate) outcome: ToolOutcome,
     pub(crate) output: String,
     pub(crate) blob: Option<BlobRef>,
+    pub(crate) produced: Option<Produced>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) duration_ms: u64,
 }

@@ -177,6 +177,7 @@ fn panicked(effect: &Effect) -> End {
             output: message,
             images: Vec::new(),
             blob: None,
+            produced: None,
             diff: None,
             exit_code: None,
             todo: None,

@@ -324,7 +324,7 @@ impl Sandboxed {
 
 /// Hands the command over to the session, which goes on with it once the end of this call is recorded.
 fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
-    let output = watch.so_far();
+    let (output, mut produced) = watch.so_far();
     let ran = watch.begin().elapsed();
     let job = match place.jobs.adopt(call, watch) {
         Ok(job) => job,
@@ -332,12 +332,15 @@ fn in_background(place: &Place, call: &str, mut watch: Watch) -> Ended {
         Err(full) => return Ended::new(Outcome::Error, full.to_string()),
     };
     let line = format!("[goes on in the background as job {job}; job_output shows more, job_kill ends it]");
+    let shown = output.trim_end_matches('\n');
     let text = if output.is_empty() {
         line
     } else {
-        format!("{}\n{line}", output.trim_end_matches('\n'))
+        format!("{shown}\n{line}")
     };
+    produced.end = shown.len() as u64;
     Ended {
+        produced: Some(produced),
         job: Some(job),
         duration_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
         ..Ended::new(Outcome::Ok, text)

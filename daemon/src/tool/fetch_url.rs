@@ -94,8 +94,11 @@ async fn shown(page: Page) -> Ended {
     } else {
         &content_type
     };
-    let output = format!("[{status}, {kind}, {url}]\n{}", bounded(&text, OUTPUT_LIMIT_BYTES));
-    let mut ended = Ended::new(outcome, output);
+    let mut ended = Ended::with_words(outcome, bounded(&text, OUTPUT_LIMIT_BYTES), "");
+    if let Some(produced) = &mut ended.produced {
+        (produced.lines, produced.bytes) = (text.lines().count() as u64, text.len() as u64);
+    }
+    ended.preface(&format!("[{status}, {kind}, {url}]\n"));
     if text.len() > OUTPUT_LIMIT_BYTES {
         let kept = text.floor_char_boundary(WHOLE_LIMIT_BYTES);
         ended.cut_bytes = (text.len() - kept) as u64;

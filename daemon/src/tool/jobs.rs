@@ -194,15 +194,9 @@ impl Jobs {
         match self.look(job) {
             JobView::Runs { since, fresh } => {
                 let ran = since.elapsed().as_secs_f64();
-                let fresh = if fresh.is_empty() {
-                    "(nothing new)".to_owned()
-                } else {
-                    fresh
-                };
-                Ended::new(
-                    Outcome::Ok,
-                    format!("{}\n[job {job} runs, {ran:.1} s so far]", fresh.trim_end_matches('\n')),
-                )
+                let nothing = if fresh.is_empty() { "(nothing new)" } else { "" };
+                let words = format!("{nothing}\n[job {job} runs, {ran:.1} s so far]");
+                Ended::with_words(Outcome::Ok, fresh.trim_end_matches('\n').to_owned(), &words)
             }
             JobView::Ended(result) => {
                 let how = protocol::wording::tool_outcome(result.outcome);

@@ -214,6 +214,8 @@ pub struct Ended {
     pub whole: Option<Vec<u8>>,
     /// Bytes that are in neither `whole` nor, without it, `output`.
     pub cut_bytes: u64,
+    /// What of `output` the tool or its command put out; none where that is not told apart.
+    pub produced: Option<protocol::event::Produced>,
     /// Images for the model.
     pub images: Vec<protocol::Content>,
     /// Unified diff of what was written, for clients.
@@ -239,6 +241,7 @@ impl Ended {
             output: output.into(),
             whole: None,
             cut_bytes: 0,
+            produced: None,
             images: Vec::new(),
             diff: None,
             files: Vec::new(),
@@ -246,6 +249,24 @@ impl Ended {
             todo: None,
             job: None,
             duration_ms: 0,
+        }
+    }
+
+    /// An end whose output is `produced` with `words` behind it that say more about it.
+    fn with_words(outcome: Outcome, produced: String, words: &str) -> Self {
+        let facts = protocol::event::Produced::all(&produced);
+        Self {
+            produced: Some(facts),
+            ..Self::new(outcome, produced + words)
+        }
+    }
+
+    /// Puts words before the output.
+    pub(crate) fn preface(&mut self, words: &str) {
+        self.output.insert_str(0, words);
+        if let Some(produced) = &mut self.produced {
+            produced.start += words.len() as u64;
+            produced.end += words.len() as u64;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The one rule for long output: the model gets the first and the last part with a line between that says what was cut,
 //! clients get up to a megabyte, memory stays bounded however much comes.
 
+use protocol::event::Produced;
 use std::collections::VecDeque;
 
 /// Bytes of a command's output the model sees.
@@ -18,12 +19,18 @@ pub(crate) struct Kept {
     head: String,
     tail: VecDeque<u8>,
     total: u64,
+    /// Line ends in all of it.
+    line_ends: u64,
+    /// Whether text came after the last of them.
+    line_is_open: bool,
 }
 
 impl Kept {
     /// Adds the next piece.
     pub(crate) fn push(&mut self, text: &str) {
         self.total += text.len() as u64;
+        self.line_ends += text.bytes().filter(|byte| *byte == b'\n').count() as u64;
+        self.line_is_open = text.bytes().next_back().map_or(self.line_is_open, |last| last != b'\n');
         let room = if self.tail.is_empty() {
             HALF_BYTES.saturating_sub(self.head.len())
         } else {
@@ -41,6 +48,16 @@ impl Kept {
     /// Bytes dropped from the middle.
     pub(crate) fn dropped(&self) -> u64 {
         self.total - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// How much came in all, of which `shown` stands at the beginning of an output.
+    pub(crate) fn produced(&self, shown: &str) -> Produced {
+        Produced {
+            lines: self.line_ends + u64::from(self.line_is_open),
+            bytes: self.total,
+            start: 0,
+            end: shown.len() as u64,
+        }
     }
 
     /// What the model sees.
@@ -212,6 +229,21 @@ mod tests {
         assert!(kept.for_model().ends_with("the end\n"));
         let whole = String::from_utf8(kept.whole().unwrap_or_default()).unwrap_or_default();
         assert!(whole.ends_with("the end\n") && whole.contains(" bytes cut here ...]"));
+        let produced = kept.produced("");
+        assert_eq!((produced.lines, produced.bytes), (64 * 4096 + 1, 64 * 65536 + 8));
+    }
+
+    #[test]
+    fn a_line_counts_once_in_however_many_pieces_it_comes_and_also_without_its_end() {
+        for (pieces, lines) in [
+            (&["a", "b\nc\n"][..], 2),
+            (&["a\n", "", "b"], 2),
+            (&["\n"], 1),
+            (&[""], 0),
+            (&["a\n", ""], 1),
+        ] {
+            assert_eq!(kept(pieces).produced("").lines, lines, "{pieces:?}");
+        }
     }
 
     proptest! {

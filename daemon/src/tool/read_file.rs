@@ -141,7 +141,7 @@ fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
         Some(content) => place.read.remember(&resolved.path, &read.hash, content),
         None => place.read.insert(&resolved.path, &read.hash),
     }
-    let mut ended = Ended::new(Outcome::Ok, read.output);
+    let mut ended = Ended::with_words(Outcome::Ok, read.output, &read.words);
     ended.files = vec![(path, read.hash)];
     Ok(ended)
 }
@@ -175,6 +175,8 @@ fn image(shown: &str, media_type: &str, beginning: Vec<u8>, mut file: OpenFile) 
 /// A text file, read.
 struct Taken {
     output: String,
+    /// What is said behind it.
+    words: String,
     hash: String,
     /// The whole content, where all of it was in memory.
     content: Option<String>,
@@ -203,8 +205,10 @@ fn lines(arguments: &Arguments, beginning: Vec<u8>, mut file: OpenFile) -> Resul
     if size > WHOLE_LIMIT_BYTES {
         let mut window = Window::new(arguments);
         let hash = scan(&beginning, file, &mut window).map_err(|error| TargetError::io(shown.as_str(), error))?;
+        let (output, words) = window.finish("")?;
         return Ok(Taken {
-            output: window.finish("")?,
+            output,
+            words,
             hash,
             content: None,
         });
@@ -224,8 +228,10 @@ fn lines(arguments: &Arguments, beginning: Vec<u8>, mut file: OpenFile) -> Resul
     } else {
         ""
     };
+    let (output, words) = window.finish(note)?;
     Ok(Taken {
-        output: window.finish(note)?,
+        output,
+        words,
         hash: content_hash(&bytes),
         content: Some(text.content),
     })
@@ -340,8 +346,8 @@ impl Window {
         }
     }
 
-    /// The output with a last line that says what is not in it.
-    fn finish(self, note: &str) -> Result<String, ArgumentError> {
+    /// The output, and a last line that says what is not in it.
+    fn finish(self, note: &str) -> Result<(String, String), ArgumentError> {
         if let Some(line) = self.bad {
             return Err(ArgumentError::at(
                 "path",
@@ -349,7 +355,7 @@ impl Window {
             ));
         }
         if self.seen == 0 {
-            return Ok("(the file is empty)".into());
+            return Ok((String::new(), "(the file is empty)".into()));
         }
         if self.shown == 0 {
             return Err(ArgumentError::at(
@@ -364,12 +370,10 @@ impl Window {
             String::new()
         };
         if self.first == 1 && rest.is_empty() && note.is_empty() {
-            return Ok(self.output);
+            return Ok((self.output, String::new()));
         }
-        Ok(format!(
-            "{}[lines {}-{last} of {}{rest}{note}]",
-            self.output, self.first, self.seen
-        ))
+        let words = format!("[lines {}-{last} of {}{rest}{note}]", self.first, self.seen);
+        Ok((self.output, words))
     }
 }
 

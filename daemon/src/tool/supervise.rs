@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::output::{Decoder, Kept};
 use super::{Ended, Outcome, OutputSink, StopLevel, StopSignal};
 use crate::target::{CommandEnd, CommandEvent, Running};
+use protocol::event::Produced;
 
 /// From SIGTERM to SIGKILL when the time is over. When a person stops a call the session decides.
 const KILL_AFTER: Duration = Duration::from_secs(2);
@@ -105,9 +106,11 @@ impl Watch {
         }
     }
 
-    /// What the model sees of the output so far.
-    pub(super) fn so_far(&mut self) -> String {
-        self.kept.for_model()
+    /// What the model sees of the output so far, and how much that is of.
+    pub(super) fn so_far(&mut self) -> (String, Produced) {
+        let text = self.kept.for_model();
+        let produced = self.kept.produced(&text);
+        (text, produced)
     }
 
     /// From now on its output goes to `sink`.
@@ -179,6 +182,7 @@ impl Watch {
             CommandEnd::Exited(_) | CommandEnd::Signalled(_) | CommandEnd::Failed(_) => Outcome::Error,
         });
         let mut text = self.kept.for_model();
+        let produced = self.kept.produced(&text);
         if text.is_empty() {
             text.push_str("(no output)");
         }
@@ -187,6 +191,7 @@ impl Watch {
         }
         text.push_str(&last_line(outcome, end, self.begin.elapsed()));
         let mut ended = Ended::new(outcome, text);
+        ended.produced = Some(produced);
         ended.duration_ms = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         ended.whole = self.kept.whole();
         ended.cut_bytes = self.kept.dropped();

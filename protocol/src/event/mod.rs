@@ -344,9 +344,12 @@ events! {
         output: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Content>,
-        /// The whole output where it is longer than what the model sees.
+        /// The whole output where it is longer than what the model sees; `blob.get` reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<BlobRef>,
+        /// What of the output the tool or its command put out; absent where nobody counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        produced: Option<Produced>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         diff: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -369,9 +372,12 @@ events! {
         outcome: ToolOutcome,
         /// What the model sees of its output.
         output: String,
-        /// The whole output where it is longer than what the model sees.
+        /// The whole output where it is longer than what the model sees; `blob.get` reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<BlobRef>,
+        /// What of the output the tool or its command put out; absent where nobody counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        produced: Option<Produced>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
         duration_ms: u64,

@@ -311,6 +311,39 @@ pub struct BlobRef {
     pub cut: u64,
 }
 
+/// What a tool or its command put out, apart from the words around it, such as the line that says how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Produced {
+    /// Lines of all of it, also of what was cut.
+    pub lines: u64,
+    /// Bytes of all of it, also of what was cut.
+    pub bytes: u64,
+    /// Where it, or what is left of it, begins in `output`, in bytes.
+    pub start: u64,
+    /// Where it ends in `output`, in bytes.
+    pub end: u64,
+}
+
+impl Produced {
+    /// All of `text`, which stands at the beginning of the output.
+    #[must_use]
+    pub fn all(text: &str) -> Self {
+        Self {
+            lines: text.lines().count() as u64,
+            bytes: text.len() as u64,
+            start: 0,
+            end: text.len() as u64,
+        }
+    }
+
+    /// The part of `output` that was put out; none where the places do not fit it.
+    #[must_use]
+    pub fn of<'a>(&self, output: &'a str) -> Option<&'a str> {
+        let place = |bytes: u64| usize::try_from(bytes).ok();
+        output.get(place(self.start)?..place(self.end)?)
+    }
+}
+
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

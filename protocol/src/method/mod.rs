@@ -3,6 +3,7 @@
 
 mod approval;
 mod auth;
+mod blob;
 mod daemon;
 mod job;
 mod model;
@@ -14,6 +15,7 @@ mod watch;
 
 pub use approval::*;
 pub use auth::*;
+pub use blob::*;
 pub use daemon::*;
 pub use job::*;
 pub use model::*;
@@ -127,6 +129,8 @@ methods! {
     Act "model.confirm" => ModelConfirm(ModelConfirmParams) -> Empty;
     /// The first answer wins; a later one gets `already_resolved`.
     Act "approval.answer" => ApprovalAnswer(AnswerParams) -> Answered;
+    /// A part of an output that is too long for its event; only through a session that has such an event.
+    Watch "blob.get" => BlobGet(BlobGetParams) -> BlobPage;
     /// Every tool, also those that models are not offered.
     Watch "tool.list" => ToolList(Empty) -> Vec<ToolInfo>;
     /// Commands in the background, the oldest first.

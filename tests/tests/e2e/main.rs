@@ -25,6 +25,7 @@ mod models;
 mod neighbours;
 mod network;
 mod notify;
+mod outputs;
 mod places;
 mod project_file;
 mod protocol;

@@ -34,7 +34,7 @@ impl Shown {
         Self {
             output,
             streams: output.on_terminal() && !json,
-            tells: (person && !json) || output.verbosity == Verbosity::Verbose,
+            tells: (person && !json) || output.verbosity >= Verbosity::Verbose,
             written: HashMap::new(),
             calls: HashMap::new(),
             mid_line: false,
@@ -105,7 +105,7 @@ impl Shown {
         let line = headline(&call.tool, &call.action, &call.arguments);
         self.calls.insert(call.call.clone(), line.clone());
         self.tell(&format!("• {line}"));
-        if self.output.verbosity == Verbosity::Verbose {
+        if self.output.verbosity >= Verbosity::Verbose {
             self.tell(&display(&call.arguments.to_string(), Form::Block));
         }
     }
@@ -128,7 +128,7 @@ impl Shown {
             .unwrap_or_default();
         let first = cut(&display(first, Form::Inline), RESULT);
         self.tell(&format!("  {outcome} in {seconds:.1} s: {first}"));
-        if self.output.verbosity == Verbosity::Verbose {
+        if self.output.verbosity >= Verbosity::Verbose {
             self.tell(&display(&call.output, Form::Block));
         }
     }

@@ -109,13 +109,33 @@ async fn a_blob_is_stored_once_and_goes_with_its_last_session() -> anyhow::Resul
         log.readers.read(count).await
     };
     assert_eq!(stored(scene.log.clone()).await?, 1);
+    let none = scene.session("three").await?;
+    assert_eq!(scene.log.blob_part(none, hash, 0, 1).await?, None, "it never had it");
+    let part = |bytes: u64, size: usize| {
+        Some(BlobPart {
+            bytes,
+            data: vec![7; size],
+        })
+    };
+    for (offset, limit, size) in [
+        (0, 100_001, 100_000),
+        (99_990, 20, 10),
+        (100_000, 5, 0),
+        (u64::MAX, u64::MAX, 0),
+    ] {
+        assert_eq!(
+            scene.log.blob_part(two, hash, offset, limit).await?,
+            part(100_000, size)
+        );
+    }
 
     scene.log.delete(one, Deletion::Hide { at_ms: 5 }).await?;
     scene.log.purge(one).await?;
-    assert_eq!(scene.log.get_blob(hash).await?, Some(data));
+    assert_eq!(scene.log.blob_part(one, hash, 0, 1).await?, None);
+    assert_eq!(scene.log.blob_part(two, hash, 0, 1).await?, part(100_000, 1));
     scene.log.delete(two, Deletion::Hide { at_ms: 5 }).await?;
     scene.log.purge(two).await?;
-    assert_eq!(scene.log.get_blob(hash).await?, None);
+    assert_eq!(scene.log.blob_part(two, hash, 0, 1).await?, None);
     assert_eq!(stored(scene.log.clone()).await?, 0);
     Ok(())
 }

@@ -26,6 +26,7 @@ impl Plan<'_> {
             outcome,
             output,
             blob,
+            produced,
             exit_code,
             duration_ms,
         } = end;
@@ -35,6 +36,7 @@ impl Plan<'_> {
             outcome,
             output,
             blob,
+            produced,
             exit_code,
             duration_ms,
         });

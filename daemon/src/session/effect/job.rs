@@ -58,6 +58,7 @@ impl JobRun {
             outcome: outcome(ended.outcome),
             output: ended.output,
             blob,
+            produced: ended.produced,
             exit_code: ended.exit_code,
             duration_ms: ended.duration_ms,
         }
@@ -83,6 +84,7 @@ pub(crate) fn lost(job: JobId) -> JobEnd {
         outcome: ToolOutcome::Lost,
         output,
         blob: None,
+        produced: None,
         exit_code: None,
         duration_ms: 0,
     }

@@ -7,7 +7,7 @@ use crate::session::input::ToolEnd;
 use crate::session::live::Feed;
 use crate::target::sandbox::Confinement;
 use crate::tool::{Ended, GuardPlan, Outcome, OutputSink, Place, RunContext, StopSignal, Tool};
-use protocol::event::{BlobRef, ToolRequested};
+use protocol::event::{BlobRef, Produced, ToolRequested};
 use protocol::frame::{OpenType, Stream};
 use protocol::{CallId, ItemId};
 use std::borrow::Cow;
@@ -91,7 +91,7 @@ impl ToolCall {
             )
             .await;
         if arguments == Arguments::Persons {
-            ended.output = format!("{}\n\n{}", changed(&requested.arguments), ended.output);
+            ended.preface(&format!("{}\n\n", changed(&requested.arguments)));
         }
         redact(&mut ended, &redactor);
         let blob = match ended.whole.take() {
@@ -109,13 +109,42 @@ fn redact(ended: &mut Ended, redactor: &Redactor) {
             *text = clean;
         }
     };
+    ended.produced = ended
+        .produced
+        .and_then(|produced| cleaned(&mut ended.output, produced, &clean));
+    // A second time over all of it: a key may lie across the edges of what was put out.
+    let before = ended.output.len();
     clean(&mut ended.output);
+    ended.produced = ended.produced.filter(|_| ended.output.len() == before);
     ended.diff.as_mut().map(clean);
     if let Some(whole) = &mut ended.whole
         && let Cow::Owned(clean) = redactor.clean(&String::from_utf8_lossy(whole))
     {
         *whole = clean.into_bytes();
     }
+}
+
+/// Cleans an output in its parts, and says where what was put out stands now.
+fn cleaned(output: &mut String, produced: Produced, clean: &impl Fn(&mut String)) -> Option<Produced> {
+    let place = |bytes: u64| usize::try_from(bytes).ok();
+    let (start, end) = (place(produced.start)?, place(produced.end)?);
+    let parts = [output.get(..start)?, output.get(start..end)?, output.get(end..)?];
+    let [before, mut middle, behind] = parts.map(str::to_owned).map(|mut part| {
+        clean(&mut part);
+        part
+    });
+    let whole = produced.bytes == produced.end - produced.start;
+    let counted = Produced::all(&middle);
+    let start = before.len() as u64;
+    let now = Produced {
+        lines: if whole { counted.lines } else { produced.lines },
+        bytes: if whole { counted.bytes } else { produced.bytes },
+        start,
+        end: start + middle.len() as u64,
+    };
+    middle.insert_str(0, &before);
+    *output = middle + &behind;
+    Some(now)
 }
 
 /// What the model is told of arguments it did not give.
@@ -150,6 +179,7 @@ fn end(call: CallId, ended: Ended, blob: Option<BlobRef>) -> ToolEnd {
         output: ended.output,
         images: ended.images,
         blob,
+        produced: ended.produced,
         diff: ended.diff,
         exit_code: ended.exit_code,
         todo: ended.todo,
@@ -186,5 +216,40 @@ impl OutputSink for FeedOutput {
     fn finish(&mut self) -> String {
         // Not shown: the recorded end has it, and a command that goes on in the background may complete a key with what comes next.
         self.redacted.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_out_is_found_after_keys_were_taken_out_around_and_in_it() {
+        let clean = |text: &mut String| *text = text.replace("key", "[redacted]");
+        let mut output = "It ran with: key\n\none key\ntwo\n[exit code 0]".to_owned();
+        let at = Produced {
+            lines: 2,
+            bytes: 12,
+            start: 18,
+            end: 30,
+        };
+        let now = cleaned(&mut output, at, &clean);
+        assert_eq!(output, "It ran with: [redacted]\n\none [redacted]\ntwo\n[exit code 0]");
+        assert_eq!(now.and_then(|now| now.of(&output)), Some("one [redacted]\ntwo\n"));
+        assert_eq!(now.map(|now| (now.lines, now.bytes)), Some((2, 19)));
+        let cut = Produced {
+            bytes: 900,
+            lines: 70,
+            ..at
+        };
+        let mut output = "It ran with: key\n\none key\ntwo\n[exit code 0]".to_owned();
+        let now = cleaned(&mut output, cut, &clean);
+        assert_eq!(
+            now.map(|now| (now.lines, now.bytes)),
+            Some((70, 900)),
+            "the whole was counted"
+        );
+        let wrong = Produced { end: 4000, ..at };
+        assert_eq!(cleaned(&mut output, wrong, &clean), None);
     }
 }

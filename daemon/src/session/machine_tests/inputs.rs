@@ -160,6 +160,7 @@ impl World {
                     outcome: ToolOutcome::Ok,
                     output: "done".to_owned(),
                     blob: None,
+                    produced: None,
                     exit_code: Some(0),
                     duration_ms: 1,
                 };
@@ -173,6 +174,7 @@ impl World {
                     output: "done".to_owned(),
                     images: Vec::new(),
                     blob: None,
+                    produced: None,
                     diff: None,
                     exit_code: None,
                     todo: None,
