@@ -78,6 +78,7 @@ impl Walker<'_> {
     }
 
     fn write_to(&mut self, target: &Arg, scope: &Scope) -> Option<String> {
+        self.writes.extend(scope.cwd.spots(&target.text).iter().map(Spot::path));
         if let Some(reason) = destructive::write_to(target, scope, self.fact) {
             self.block(reason);
         }
