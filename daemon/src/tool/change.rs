@@ -97,9 +97,7 @@ fn check_known(shown: &str, path: &Path, present: &Present, place: &Place) -> Re
             let since = since.map_or_else(String::new, |diff| {
                 format!("\n{}", bounded(&diff, CHANGED_DIFF_LIMIT_BYTES))
             });
-            let text = format!(
-                "{shown} was changed by someone else since it was read; read it again, then repeat the call{since}"
-            );
+            let text = format!("{shown} has changed since you read it; read it again, then repeat the call{since}");
             Err(ArgumentError::at("path", text))
         }
     }
