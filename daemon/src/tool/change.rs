@@ -133,7 +133,9 @@ impl Change {
         let diff = Diff::new(&place.target.name_of(&before.resolved), before.content(), &content);
         let digest = CallDigest::new(tool, arguments, place.target.cwd_id()?)
             .with("path", before.resolved.path.as_os_str().as_encoded_bytes());
-        let bytes = form.write(&content);
+        let bytes = form
+            .write(&content)
+            .map_err(|why| ArgumentError::at("path", format!("the new content {why}")))?;
         Ok(Self {
             tool,
             before,

@@ -27,6 +27,7 @@ mod arguments;
 mod bash;
 pub mod catalog;
 mod change;
+mod charset;
 mod diff;
 mod digest;
 mod duration;
