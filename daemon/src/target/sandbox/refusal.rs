@@ -208,8 +208,9 @@ fn is_protected(path: &Path, profile: &Profile) -> bool {
 
 /// Whether this is a file of a home directory, in a root, that runs at the next login.
 fn is_fixed_at_home(path: &Path, root: &Path, profile: &Profile) -> bool {
-    let mut homes = profile.homes.iter().filter(|home| home.starts_with(root));
-    homes.any(|home| HOME_FIXED.iter().any(|name| path.starts_with(home.join(name))))
+    let homes = profile.homes.iter();
+    let mut fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
+    fixed.any(|fixed| fixed != root && fixed.starts_with(root) && path.starts_with(fixed))
 }
 
 /// Whether something takes connections to this port of the machine.
