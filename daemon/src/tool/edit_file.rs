@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_edit_keeps_the_encoding_of_every_other_byte() {
+    async fn an_edit_keeps_the_encoding_of_every_other_byte() -> anyhow::Result<()> {
         let world = World::new();
         for (before, after) in [
             (&b"caf\xe9 \x93x\x94\none\n"[..], &b"caf\xe9 \x93x\x94\nz\xfcei\n"[..]),
@@ -333,16 +333,17 @@ mod tests {
             ),
             (b"\xfe\xff\0\xe9\0\n\0o\0n\0e", b"\xfe\xff\0\xe9\0\n\0z\0\xfc\0e\0i"),
         ] {
-            std::fs::write(world.path("old"), before).unwrap();
+            std::fs::write(world.path("old"), before)?;
             world.see("old").await;
             let ended = edit(&world, json!({"path": "old", "old": "one", "new": "züei"})).await;
             assert_eq!(ended.outcome, Outcome::Ok, "{}", ended.output);
-            assert_eq!(std::fs::read(world.path("old")).unwrap(), after);
+            assert_eq!(std::fs::read(world.path("old"))?, after);
         }
-        std::fs::write(world.path("latin"), b"caf\xe9\n").unwrap();
+        std::fs::write(world.path("latin"), b"caf\xe9\n")?;
         world.see("latin").await;
         let ended = edit(&world, json!({"path": "latin", "old": "caf", "new": "→"})).await;
         assert!(ended.output.contains("does not have"), "{}", ended.output);
-        assert_eq!(std::fs::read(world.path("latin")).unwrap(), b"caf\xe9\n");
+        assert_eq!(std::fs::read(world.path("latin"))?, b"caf\xe9\n");
+        Ok(())
     }
 }
