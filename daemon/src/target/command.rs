@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
 use super::orphans::{self, Registration};
 use super::resolve::Resolved;
-use super::sandbox::{self, Confinement, Profile, Refusal};
+use super::sandbox::{self, Confinement, Profile, Refusal, Sought};
 use super::{Target, TargetError, environment, harden, lock};
+use crate::policy::shell::Reach;
 
 /// Bytes read from a command at once: what a pipe holds.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -56,6 +57,7 @@ pub struct Running {
     output: Option<ChildStdout>,
     report_pipe: Option<ChildStderr>,
     report: Vec<u8>,
+    sought: Sought,
     drain_until: Option<Instant>,
     guard: Child,
     _registration: Registration,
@@ -178,6 +180,7 @@ impl Target {
             output,
             report_pipe,
             report: Vec::new(),
+            sought: Sought::default(),
             drain_until: None,
             guard: child,
             _registration: registration,
@@ -192,17 +195,17 @@ impl Target {
         profile.map(|profile| profile.words())
     }
 
-    /// What the sandbox kept from a command that failed, as far as facts tell. Blocks on the file system.
+    /// What the sandbox kept from a command that failed, which was about `reach` and `sought` a network, as far as facts
+    /// tell. Blocks on the file system.
     pub fn refusal(
         &self,
         plan: &GuardPlan,
         confinement: Confinement,
-        cwd: &Resolved,
-        line: &str,
-        output: &str,
+        reach: &Reach,
+        sought: Sought,
     ) -> Option<Refusal> {
         let profile = self.sandbox().profile(confinement, self, plan.state_dir.clone())?;
-        Some(Refusal::look(&profile, cwd, line, output))
+        Some(Refusal::look(&profile, reach, sought))
     }
 
     /// The environment of a command: in a sandbox without what acts for the person, and where nobody looked at the call
@@ -242,6 +245,12 @@ impl Running {
         CommandEvent::Ended(self.end().await)
     }
 
+    /// What it sought of a network it does not have; known after [`CommandEvent::Ended`].
+    #[must_use]
+    pub fn sought(&self) -> Sought {
+        self.sought
+    }
+
     /// Asks the command's process group to end.
     pub async fn terminate(&mut self) {
         // A guard that is gone has ended its command.
@@ -268,7 +277,10 @@ impl Running {
     }
 
     async fn end(&mut self) -> CommandEnd {
-        let end = parse_report(&String::from_utf8_lossy(&self.report));
+        let end = parse_report(&String::from_utf8_lossy(&self.report)).map(|(end, sought)| {
+            self.sought = sought;
+            end
+        });
         // The runtime's reaper takes what does not end in time.
         let _ = tokio::time::timeout(REAP_LIMIT, self.guard.wait()).await;
         let lost = || CommandEnd::Failed("the command's guard was killed, and the command with it".into());
@@ -295,12 +307,16 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn parse_report(report: &str) -> Option<CommandEnd> {
+fn parse_report(report: &str) -> Option<(CommandEnd, Sought)> {
     let (word, rest) = report.strip_suffix('\n')?.split_once(' ')?;
+    if word == "failed" {
+        return Some((CommandEnd::Failed(rest.to_string()), Sought::default()));
+    }
+    let (number, sought) = Sought::split_from(rest);
+    let number = number.parse().ok()?;
     match word {
-        "exit" => rest.parse().ok().map(CommandEnd::Exited),
-        "signal" => rest.parse().ok().map(CommandEnd::Signalled),
-        "failed" => Some(CommandEnd::Failed(rest.to_string())),
+        "exit" => Some((CommandEnd::Exited(number), sought)),
+        "signal" => Some((CommandEnd::Signalled(number), sought)),
         _ => None,
     }
 }
@@ -334,13 +350,14 @@ mod tests {
 
     #[test]
     fn a_report_is_believed_only_when_it_is_whole() {
-        assert_eq!(parse_report("exit 3\n"), Some(CommandEnd::Exited(3)));
-        assert_eq!(parse_report("signal 15\n"), Some(CommandEnd::Signalled(15)));
+        let end = |report| parse_report(report).map(|(end, _)| end);
+        assert_eq!(end("exit 3\n"), Some(CommandEnd::Exited(3)));
+        assert_eq!(end("signal 15 beyond\n"), Some(CommandEnd::Signalled(15)));
         assert_eq!(
-            parse_report("failed no such file\n"),
-            Some(CommandEnd::Failed("no such file".into()))
+            end("failed no such file here\n"),
+            Some(CommandEnd::Failed("no such file here".into()))
         );
-        for broken in ["", "exit 3", "exit\n", "thread panicked\n"] {
+        for broken in ["", "exit 3", "exit\n", "exit 3 beyon\n", "thread panicked\n"] {
             assert_eq!(parse_report(broken), None, "{broken:?}");
         }
     }

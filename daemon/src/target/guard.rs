@@ -5,7 +5,8 @@
 //! what the command is to read comes first, if there is something; then
 //! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
 //! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
-//! `signal NUMBER` or `failed REASON`. For its whole life it holds a share of the guards' lock. It has one thread and does
+//! `signal NUMBER` or `failed REASON`, the first two followed by what it
+//! sought of a network it did not have. For its whole life it holds a share of the guards' lock. It has one thread and does
 //! nothing before its work: a command costs little more with it than without.
 
 use std::ffi::{OsStr, OsString};
@@ -26,7 +27,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
 use super::descendants::{Brood, Left, Status};
-use super::sandbox::{self, Ghosts, Plan, Profile};
+use super::sandbox::{self, Counters, Ghosts, Opener, Plan, Profile, Sought};
 use super::{lock, told};
 
 /// The word after `agentd` that makes it a guard.
@@ -172,18 +173,20 @@ fn guard(order: &Order) -> io::Result<()> {
         let _ = io::stdout().write_all(UNSEEN.as_bytes());
     }
     let input = input(order, &mut control)?;
-    let started = start(order, plan, input);
-    let done = started.and_then(|brood| attend(brood, &mut control));
+    let (counters, opener) = sandbox::counters(order.sandbox.as_ref()).unzip();
+    let started = start(order, plan, input, opener);
+    let sought = || counters.as_ref().map(Counters::sought).unwrap_or_default();
+    let done = started.and_then(|brood| attend(brood, &mut control, sought));
     ghosts.leave();
     done
 }
 
-/// Stays with the command until it and all it started are gone.
-fn attend(mut brood: Brood, control: &mut File) -> io::Result<()> {
+/// Stays with the command until it and all it started are gone; then `sought` says what it sought of a network.
+fn attend(mut brood: Brood, control: &mut File, sought: impl Fn() -> Sought) -> io::Result<()> {
     match watch(&mut brood, control) {
         Ok(Over::Ended) => {
             let left = brood.kill_all(Some(SWEEP_LIMIT));
-            report(&line_of(brood.status));
+            report(&line_of(brood.status, sought()));
             if left == Left::Some {
                 brood.kill_all(None);
             }
@@ -257,7 +260,7 @@ fn input(order: &Order, control: &mut File) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Brood> {
+fn start(order: &Order, plan: Option<Plan>, input: Stdio, opener: Option<Opener>) -> io::Result<Brood> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
@@ -271,7 +274,7 @@ fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Brood> {
     let child = told::spawn(command, move || {
         confine(umask, nofile_soft)?;
         match &sandbox {
-            Some((profile, plan)) => enforce(plan, profile, tell.as_ref(), || go_to(&cwd, cwd_id)),
+            Some((profile, plan)) => enforce(plan, profile, tell.as_ref(), opener.as_ref(), || go_to(&cwd, cwd_id)),
             None => Ok(()),
         }
     });
@@ -294,7 +297,13 @@ fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Brood> {
 use sandbox::enforce;
 
 #[cfg(not(target_os = "linux"))]
-fn enforce(_: &Plan, _: &Profile, _: Option<&sandbox::Tell>, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn enforce(
+    _: &Plan,
+    _: &Profile,
+    _: Option<&sandbox::Tell>,
+    _: Option<&Opener>,
+    _: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     Err(io::Error::other("sandboxes need Linux"))
 }
 
@@ -349,10 +358,11 @@ fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
     }
 }
 
-fn line_of(status: Option<Status>) -> String {
+fn line_of(status: Option<Status>, sought: Sought) -> String {
+    let sought = sought.to_words();
     match status {
-        Some(Status::Exited(code)) => format!("exit {code}"),
-        Some(Status::Signalled(signal)) => format!("signal {signal}"),
+        Some(Status::Exited(code)) => format!("exit {code}{sought}"),
+        Some(Status::Signalled(signal)) => format!("signal {signal}{sought}"),
         None => "failed the command cannot be killed".into(),
     }
 }

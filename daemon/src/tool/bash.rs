@@ -16,7 +16,7 @@ use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, RunContext,
 use super::{arguments, blocking, duration, scripts};
 use crate::policy::Facts;
 use crate::policy::facts::{Access, CommandFact};
-use crate::policy::shell::operands;
+use crate::policy::shell::{operands, reach};
 use crate::target::sandbox::{Confinement, Mode};
 use crate::target::{GuardPlan, Resolved, Running, TargetError, is_personal};
 
@@ -188,18 +188,9 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         place.target.sandbox().effective_mode().as_str().as_bytes(),
     );
     let mut command = CommandFact {
-        text: parsed.command.clone(),
-        cwd: cwd.path.clone(),
-        roots: place.target.standing_roots(),
-        // Without HOME a shell asks the user database what `~` is, so the guard has to know it too.
-        home: place
-            .target
-            .home()
-            .map(Into::into)
-            .or_else(|| protocol::place::home().ok()),
         outside_sandbox,
         scripts,
-        ..CommandFact::default()
+        ..command_fact(checked, place)
     };
     command.operands = place.target.operands(&operands(&command), &cwd.path);
     place.target.look_for_programs(&mut command);
@@ -222,6 +213,22 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         digest: digest.finish(),
         writes: true,
     })
+}
+
+/// The command line, and where it would run.
+fn command_fact(checked: &Checked, place: &Place) -> CommandFact {
+    CommandFact {
+        text: checked.arguments.command.clone(),
+        cwd: checked.cwd.path.clone(),
+        roots: place.target.standing_roots(),
+        // Without HOME a shell asks the user database what `~` is, so the guard has to know it too.
+        home: place
+            .target
+            .home()
+            .map(Into::into)
+            .or_else(|| protocol::place::home().ok()),
+        ..CommandFact::default()
+    }
 }
 
 #[async_trait]
@@ -300,16 +307,12 @@ impl Sandboxed {
         if ended.outcome != Outcome::Error {
             return ended;
         }
-        let (cwd, line, output) = (
-            checked.cwd.clone(),
-            checked.arguments.command.clone(),
-            ended.output.clone(),
-        );
+        let (command, sought) = (command_fact(checked, &self.place), ended.sought);
         let confinement = self.confinement;
         let refusal = blocking(move || {
             self.place
                 .target
-                .refusal(&self.guard, confinement, &cwd, &line, &output)
+                .refusal(&self.guard, confinement, &reach(&command), sought)
         })
         .await;
         let refusal = refusal.ok().flatten().map(|refusal| refusal.text()).unwrap_or_default();

@@ -97,9 +97,7 @@ fn check_known(shown: &str, path: &Path, present: &Present, place: &Place) -> Re
             let since = since.map_or_else(String::new, |diff| {
                 format!("\n{}", bounded(&diff, CHANGED_DIFF_LIMIT_BYTES))
             });
-            let text = format!(
-                "{shown} was changed by someone else since it was read; read it again, then repeat the call{since}"
-            );
+            let text = format!("{shown} has changed since you read it; read it again, then repeat the call{since}");
             Err(ArgumentError::at("path", text))
         }
     }
@@ -137,7 +135,9 @@ impl Change {
         let diff = Diff::new(&place.target.name_of(&before.resolved), before.content(), &content);
         let digest = CallDigest::new(tool, arguments, place.target.cwd_id()?)
             .with("path", before.resolved.path.as_os_str().as_encoded_bytes());
-        let bytes = form.write(&content);
+        let bytes = form
+            .write(&content)
+            .map_err(|why| ArgumentError::at("path", format!("the new content {why}")))?;
         Ok(Self {
             tool,
             before,

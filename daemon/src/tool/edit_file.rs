@@ -321,4 +321,29 @@ mod tests {
         edit(&world, json!({"path": "mixed", "old": "b\n", "new": "B\n"})).await;
         assert_eq!(world.read("mixed"), "a\r\nB\nc\n");
     }
+
+    #[tokio::test]
+    async fn an_edit_keeps_the_encoding_of_every_other_byte() -> anyhow::Result<()> {
+        let world = World::new();
+        for (before, after) in [
+            (&b"caf\xe9 \x93x\x94\none\n"[..], &b"caf\xe9 \x93x\x94\nz\xfcei\n"[..]),
+            (
+                b"\xff\xfe\xe9\0\r\0\n\0o\0n\0e\0",
+                b"\xff\xfe\xe9\0\r\0\n\0z\0\xfc\0e\0i\0",
+            ),
+            (b"\xfe\xff\0\xe9\0\n\0o\0n\0e", b"\xfe\xff\0\xe9\0\n\0z\0\xfc\0e\0i"),
+        ] {
+            std::fs::write(world.path("old"), before)?;
+            world.see("old").await;
+            let ended = edit(&world, json!({"path": "old", "old": "one", "new": "züei"})).await;
+            assert_eq!(ended.outcome, Outcome::Ok, "{}", ended.output);
+            assert_eq!(std::fs::read(world.path("old"))?, after);
+        }
+        std::fs::write(world.path("latin"), b"caf\xe9\n")?;
+        world.see("latin").await;
+        let ended = edit(&world, json!({"path": "latin", "old": "caf", "new": "→"})).await;
+        assert!(ended.output.contains("does not have"), "{}", ended.output);
+        assert_eq!(std::fs::read(world.path("latin"))?, b"caf\xe9\n");
+        Ok(())
+    }
 }

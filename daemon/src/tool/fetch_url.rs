@@ -77,7 +77,7 @@ async fn shown(page: Page) -> Ended {
         extent,
     } = page;
     let bytes = body.len();
-    let mut text = match text_of(&content_type, body).await {
+    let mut text = match text_of(&content_type, body, &url).await {
         TextOf::Text(text) | TextOf::Markup(text) => text,
         TextOf::Binary => format!("({bytes} bytes that are no text)"),
     };

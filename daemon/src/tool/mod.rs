@@ -27,6 +27,7 @@ mod arguments;
 mod bash;
 pub mod catalog;
 mod change;
+mod charset;
 mod diff;
 mod digest;
 mod duration;
@@ -229,6 +230,8 @@ pub struct Ended {
     pub todo: Option<Vec<protocol::event::TodoItem>>,
     /// The job the command goes on as.
     pub job: Option<protocol::JobId>,
+    /// What a command sought of a network it does not have.
+    pub(crate) sought: crate::target::sandbox::Sought,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }
@@ -248,6 +251,7 @@ impl Ended {
             exit_code: None,
             todo: None,
             job: None,
+            sought: crate::target::sandbox::Sought::default(),
             duration_ms: 0,
         }
     }

@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::charset::Charset;
 use super::digest::{CallDigest, content_hash, hex};
 use super::file_tool::FileTool;
 use super::patience::Patience;
-use super::text::{self, Kind, LineEnds, SNIFF_BYTES};
+use super::text::{self, Form, Kind, LineEnds, SNIFF_BYTES};
 use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::policy::Facts;
 use crate::policy::facts::Access;
@@ -134,7 +135,7 @@ fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
     let read = match Kind::of(&beginning) {
         Kind::Image(media_type) => return image(&parsed.path, media_type, beginning, file),
         Kind::Other(what) => return Err(ArgumentError::at("path", format!("{} is {what}", parsed.path))),
-        Kind::Text => lines(parsed, beginning, file)?,
+        Kind::Text | Kind::Utf16 => lines(parsed, beginning, file)?,
     };
     let path = resolved.path.display().to_string();
     match &read.content {
@@ -203,6 +204,12 @@ fn lines(arguments: &Arguments, beginning: Vec<u8>, mut file: OpenFile) -> Resul
         ));
     }
     if size > WHOLE_LIMIT_BYTES {
+        if Kind::of(&beginning) == Kind::Utf16 {
+            let text = format!(
+                "{shown} is UTF-16 text of {size} bytes; convert it with `iconv -f UTF-16 -t UTF-8` by a command"
+            );
+            return Err(ArgumentError::at("path", text));
+        }
         let mut window = Window::new(arguments);
         let hash = scan(&beginning, file, &mut window).map_err(|error| TargetError::io(shown.as_str(), error))?;
         let (output, words) = window.finish("")?;
@@ -223,18 +230,25 @@ fn lines(arguments: &Arguments, beginning: Vec<u8>, mut file: OpenFile) -> Resul
     text.content
         .split_inclusive('\n')
         .for_each(|line| window.take(line.as_bytes(), line.len()));
-    let note = if text.form.line_ends == LineEnds::CrLf {
-        "; its line ends are CRLF, write them as LF"
-    } else {
-        ""
-    };
-    let (output, words) = window.finish(note)?;
+    let (output, words) = window.finish(&note(text.form))?;
     Ok(Taken {
         output,
         words,
         hash: content_hash(&bytes),
         content: Some(text.content),
     })
+}
+
+/// What the model has to know of a file's form, to go after the number of its lines.
+fn note(form: Form) -> String {
+    let mut note = String::new();
+    if form.charset != Charset::Utf8 {
+        note.push_str(&format!("; it is written in {}, which is kept", form.charset.name()));
+    }
+    if form.line_ends == LineEnds::CrLf {
+        note.push_str("; its line ends are CRLF, write them as LF");
+    }
+    note
 }
 
 /// Reads all of a large file with little memory: every byte is hashed, the lines go to `window`.
@@ -487,7 +501,7 @@ mod tests {
     async fn what_cannot_be_read_is_refused_quickly_and_clearly() {
         let world = World::new();
         std::fs::write(world.path("binary"), b"\x7fELF\0\0").unwrap();
-        std::fs::write(world.path("latin"), b"caf\xe9\n").unwrap();
+        std::fs::write(world.path("damaged"), b"caf\xe9 k\xc3\xa4se\n").unwrap();
         std::fs::File::create(world.path("sparse"))
             .unwrap()
             .set_len(5 << 30)
@@ -497,7 +511,7 @@ mod tests {
         let begin = Instant::now();
         for (path, said) in [
             ("binary", "is a binary file"),
-            ("latin", "not UTF-8 (byte 0xe9 in line 1)"),
+            ("damaged", "not UTF-8 (byte 0xe9 in line 1)"),
             ("sparse", "a binary file"),
             ("fifo", "named pipe"),
             (".", "use list_dir"),

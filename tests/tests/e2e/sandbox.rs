@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-use tests::daemon::TestDaemon;
+use tests::daemon::{Home, TestDaemon, profile};
 use tests::log::count;
 use tests::model_server::{ModelServer, Reply, Script, Wire};
 
@@ -77,6 +77,38 @@ async fn to_leave_the_sandbox_asks_in_every_mode_and_is_allowed_once() -> anyhow
     assert!(daemon.home.project().join(".agent/x").exists());
     daemon.answer(&again, "deny").await?;
     daemon.turn_end(&session, 1).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_a_command_that_sought_a_network_is_told_that_there_is_none() -> anyhow::Result<()> {
+    let script = Script::by_step([
+        bash("grep zzz README.md"),
+        bash("exec 3<>/dev/tcp/192.0.2.1/80"),
+        Reply::text("done"),
+    ]);
+    let server = ModelServer::start(script)?;
+    let config = format!("{}[sandbox]\nnetwork = false\n", profile(&server, Wire::Messages));
+    let daemon = Home::new()?.config(&config)?.start().await?;
+    if !is_sandboxed(&daemon).await? {
+        return Ok(());
+    }
+    std::fs::write(daemon.home.project().join("README.md"), "plain\n")?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    daemon.turn_end(&session, 1).await?;
+    let said = outputs(&daemon, &session)?;
+    let [unmatched, unreached] = said.as_slice() else {
+        anyhow::bail!("{said:?}");
+    };
+    assert!(
+        unmatched.contains("[ran in the sandbox (") && !unmatched.contains("outside_sandbox"),
+        "{unmatched}"
+    );
+    assert!(
+        unreached.contains("has no network. If that") && unreached.contains("outside_sandbox: true"),
+        "{unreached}"
+    );
     Ok(())
 }
 

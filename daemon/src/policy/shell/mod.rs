@@ -28,6 +28,7 @@ mod parse;
 mod part;
 mod pattern;
 mod place;
+mod reach;
 mod readonly;
 mod readonly_row;
 mod readonly_table;
@@ -43,6 +44,7 @@ mod wrappers;
 mod xargs;
 
 pub use part::Part;
+pub use reach::{Reach, reach};
 
 /// What is known about a command line before it runs.
 #[derive(Debug, Clone, PartialEq)]

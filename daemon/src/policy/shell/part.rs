@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::arg::Arg;
 use super::git;
+use super::place::Cwd;
 
 /// What the built-in list of read-only commands says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Part {
     pub text: String,
     /// Words after expansion.
     pub(super) args: Vec<Arg>,
+    /// Where it runs.
+    pub(super) cwd: Cwd,
     pub(crate) standing: Standing,
     /// What no rule about words covers: assignments in front of it, files it is redirected to, another directory.
     pub(crate) extras: Vec<String>,

@@ -22,6 +22,22 @@ pub(super) fn standing(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Stand
     }
 }
 
+/// Whether a command is on the list for what it does, wherever the files it names lie and whatever they are called.
+pub(super) fn only_reads(args: &[Arg], scope: &Scope, anywhere: &CommandFact) -> bool {
+    let is_secret = |arg: &Arg| arg.text.split('/').any(|name| place::names_secret(name, arg.glob));
+    let plain: Vec<Arg> = args
+        .iter()
+        .map(|arg| {
+            if is_secret(arg) && !arg.text.starts_with('-') {
+                Arg::sure("x")
+            } else {
+                arg.clone()
+            }
+        })
+        .collect();
+    standing(&plain, scope, anywhere) == Standing::Harmless
+}
+
 /// Why a command should be asked about; none if it only reads inside the project.
 fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
     let first = args.first()?;

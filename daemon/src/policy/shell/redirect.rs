@@ -3,6 +3,7 @@
 use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, ProcessSubstitutionKind, RedirectList};
 
 use super::arg::{Arg, Stream};
+use super::place::Spot;
 use super::scope::Scope;
 use super::walk::Walker;
 use super::{destructive, place};
@@ -81,6 +82,7 @@ impl Walker<'_> {
     }
 
     fn write_to(&mut self, target: &Arg, scope: &Scope) -> Option<String> {
+        self.writes.extend(scope.cwd.spots(&target.text).iter().map(Spot::path));
         if let Some(reason) = destructive::write_to(target, scope, self.fact) {
             self.block(reason);
         }

@@ -43,6 +43,7 @@ impl Walker<'_> {
             text: shown,
             standing: Standing::Asks(String::new()),
             args: args.clone(),
+            cwd: scope.cwd.clone(),
             extras,
             parent: self.parent,
             operands,

@@ -44,6 +44,8 @@ pub(super) struct Walker<'a> {
     pub blocks: Vec<String>,
     /// Files that redirections read.
     pub reads: Vec<PathBuf>,
+    /// Files that redirections write.
+    pub writes: Vec<PathBuf>,
     /// Why the guard could not see all of it.
     pub unseen: Option<String>,
     /// The part whose words made the commands that are walked now.
@@ -64,6 +66,7 @@ impl<'a> Walker<'a> {
             disguise: None,
             blocks: Vec::new(),
             reads: Vec::new(),
+            writes: Vec::new(),
             unseen: None,
             parent: None,
             calls: CallGraph::default(),

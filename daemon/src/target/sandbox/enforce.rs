@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
-use super::{Form, Plan, Profile, Tell, mounts, pids, ruleset, syscalls};
+use super::{Form, Network, Opener, Plan, Profile, Tell, mounts, pids, ruleset, syscalls};
 use crate::target::confine;
 
 /// Processes and threads below one command. The limit counts only what runs in its own user namespace.
@@ -15,7 +15,7 @@ const PROCESSES_LIMIT: u64 = 8192;
 const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 
 /// Makes the sandbox. `settle` returns to the working directory, whose mount may have changed. With `tell`, which a profile
-/// with processes of its own needs, it is another process that comes back.
+/// with processes of its own needs, it is another process that comes back; through `opener` the counters of its network go.
 ///
 /// # Errors
 /// With the step that failed; the command must not run then.
@@ -23,10 +23,16 @@ pub(in crate::target) fn enforce(
     plan: &Plan,
     profile: &Profile,
     tell: Option<&Tell>,
+    opener: Option<&Opener>,
     settle: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     if profile.form == Form::Namespaces {
         mounts::unshare(profile).map_err(step("namespaces"))?;
+        if profile.network == Network::Off {
+            // Both only help: programs to reach their own servers, a failure to be explained.
+            let _ = mounts::raise_loopback();
+            let _ = opener.map(Opener::open);
+        }
         tell.map_or(Ok(()), pids::enter).map_err(step("processes"))?;
         mounts::arrange(plan, profile).map_err(step("mounts"))?;
         limit(Resource::Nproc, PROCESSES_LIMIT);

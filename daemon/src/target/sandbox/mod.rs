@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Target;
 
 mod caches;
+mod counters;
 mod ghosts;
 mod hidden;
 mod mounts;
@@ -27,6 +28,8 @@ mod syscalls;
 mod enforce;
 
 pub use caches::Caches;
+pub use counters::Sought;
+pub(super) use counters::{Counters, Opener, counters};
 #[cfg(target_os = "linux")]
 pub(super) use enforce::enforce;
 pub(super) use ghosts::Ghosts;
@@ -68,7 +71,7 @@ pub enum Network {
     /// They do.
     #[default]
     On,
-    /// They reach nothing beyond themselves.
+    /// They reach nothing beyond themselves: in namespaces servers of their own, otherwise nothing at all.
     Off,
 }
 

@@ -58,6 +58,22 @@ pub(super) fn unshare(profile: &Profile) -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
 }
 
+/// Lets programs of a network namespace reach each other by the addresses that mean the machine itself. A new one has the
+/// interface for it, switched off.
+pub(super) fn raise_loopback() -> io::Result<()> {
+    let kind = rustix::net::SocketType::DGRAM;
+    let flags = rustix::net::SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(rustix::net::AddressFamily::INET, kind, flags, None)?;
+    // SAFETY: all zeros is a request with an empty name and no flags.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo") {
+        *place = byte.cast_signed() as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open, and the request is what the call reads.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw mut request) })
+}
+
 /// Arranges the file system by the plan.
 pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
     mount(None, Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE, None)?;

@@ -23,7 +23,7 @@ const GIT_FIXED_FILES: &[&str] = &["config", "config.worktree", "commondir"];
 
 /// Files of the home directory that run at the next login or command: kept as they are where a root holds
 /// them.
-const HOME_FIXED: &[&str] = &[
+pub(super) const HOME_FIXED: &[&str] = &[
     ".bashrc",
     ".bash_profile",
     ".bash_login",

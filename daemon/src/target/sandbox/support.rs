@@ -233,7 +233,9 @@ fn try_form(form: Form, pids: Pids, state_dir: PathBuf) -> std::io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let (hear, tell) = channel(Some(&profile))?;
-    let started = crate::target::told::spawn(command, move || enforce(&plan, &profile, tell.as_ref(), || Ok(())));
+    let started = crate::target::told::spawn(command, move || {
+        enforce(&plan, &profile, tell.as_ref(), None, || Ok(()))
+    });
     let mut child = started?;
     let status = child.wait()?;
     let status = match hear {

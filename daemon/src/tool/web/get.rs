@@ -104,7 +104,12 @@ impl Web {
             let response = request.send().await.map_err(|error| network(&error.without_url()))?;
             match redirect(&response, &url)? {
                 None => return page(response, url).await.map(Fetched::Page),
-                Some(to) if to.host_str() != url.host_str() => return Ok(Fetched::Elsewhere { from: url, to }),
+                Some(to) if to.host_str() != url.host_str() => {
+                    // What no other call could read either is not offered to one.
+                    let refused = |Refused(why)| Refused(format!("the server redirects to {to}: {why}"));
+                    self.reach.screen(&to).map_err(refused)?;
+                    return Ok(Fetched::Elsewhere { from: url, to });
+                }
                 Some(to) => url = to,
             }
         }

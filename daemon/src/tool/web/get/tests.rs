@@ -76,15 +76,23 @@ async fn redirects_stay_within_the_host_and_are_counted() -> anyhow::Result<()> 
 #[tokio::test]
 async fn a_redirect_to_another_host_is_for_another_call_and_nothing_is_sent_there() -> anyhow::Result<()> {
     let (other, asked) = serve(vec![answer("200 OK", b"secret")]).await?;
-    for to in [
-        "http://169.254.169.254/latest".to_owned(),
-        format!("http://localhost:{other}/"),
-        "file:///etc/passwd".to_owned(),
+    for (to, why) in [
+        (format!("http://localhost:{other}/"), None),
+        ("http://169.254.169.254/latest".to_owned(), Some("private network")),
+        ("file:///etc/passwd".to_owned(), Some("only http and https")),
     ] {
         let (port, _) = serve(vec![answer(&format!("302 Found\r\nlocation: {to}"), b"")]).await?;
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{other}")];
-        let fetched = get(&hosts, &format!("http://127.0.0.1:{port}/")).await?;
-        assert!(matches!(fetched, Fetched::Elsewhere { .. }), "{to}");
+        match (get(&hosts, &format!("http://127.0.0.1:{port}/")).await, why) {
+            (Ok(Fetched::Elsewhere { .. }), None) => {}
+            (Err(Failure::Refused(Refused(text))), Some(why)) => {
+                assert!(
+                    text.starts_with(&format!("the server redirects to {to}: ")) && text.contains(why),
+                    "{text}"
+                );
+            }
+            (fetched, _) => anyhow::bail!("{to}: {fetched:?}"),
+        }
     }
     // Another port of the same host is judged like the first.
     let (port, _) = serve(vec![answer(
