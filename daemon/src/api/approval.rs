@@ -157,7 +157,9 @@ async fn keep_rule(api: &Api, row: &ApprovalRow, edited: Option<&Edited>) -> Res
     let (Some(grant), Some(session)) = (grant, session) else {
         return Ok(());
     };
-    let rule = grant.to_rule(Path::new(&session.root_path));
+    let Some(rule) = grant.to_rule(Path::new(&session.root_path)) else {
+        return Ok(());
+    };
     deps.rules.add(&rule).map(drop).map_err(|error| {
         RpcError::new(
             ErrorKind::InvalidConfig,

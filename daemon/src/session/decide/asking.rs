@@ -2,7 +2,7 @@
 //! is asked about anew.
 
 use super::Plan;
-use crate::policy::{self, Decision, Facts, Policy, grant_for};
+use crate::policy::{self, Decision, Facts, Grant, Policy, grant_for};
 use crate::session::input::{Answer, Edited, Reach, grant_of};
 use protocol::event::{Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, Verdict};
 use protocol::{ApprovalId, CallId, Mode, TurnId};
@@ -49,7 +49,8 @@ impl Plan<'_> {
         let grant = grant_for(facts).filter(|_| verdict.rule.is_none());
         let always = grant
             .as_ref()
-            .map(|grant| grant.to_rule(self.state.root.as_ref()).to_string());
+            .and_then(|grant| grant.to_rule(self.state.root.as_ref()))
+            .map(|rule| rule.to_string());
         ApprovalRequested {
             approval: ApprovalId((self.context.new_id)()),
             call: Some(call),
@@ -58,7 +59,7 @@ impl Plan<'_> {
             tool: Some(tool),
             action,
             reason: verdict.reason.clone(),
-            choices: choices(grant.is_some()),
+            choices: choices(grant.as_ref(), always.as_ref()),
             limit: None,
             rule: grant.as_ref().map(ToString::to_string),
             firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
@@ -151,12 +152,11 @@ impl Plan<'_> {
     }
 }
 
-/// What may be answered: with an allowance to be had, also for longer than this once.
-pub(super) fn choices(allowance: bool) -> Vec<Choice> {
+/// What may be answered: with an allowance to be had for the session, with a rule also from now on.
+pub(super) fn choices(grant: Option<&Grant>, rule: Option<&String>) -> Vec<Choice> {
     let mut choices = vec![Choice::Once];
-    if allowance {
-        choices.extend([Choice::Session, Choice::Always]);
-    }
+    choices.extend(grant.map(|_| Choice::Session));
+    choices.extend(rule.map(|_| Choice::Always));
     choices.push(Choice::Deny);
     choices
 }

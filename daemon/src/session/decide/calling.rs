@@ -220,7 +220,7 @@ impl Plan<'_> {
             tool: None,
             action: Action::default(),
             reason,
-            choices: choices(false),
+            choices: choices(None, None),
             rule: None,
             firm: true,
             grant: None,
