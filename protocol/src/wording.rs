@@ -6,7 +6,7 @@ mod local;
 pub use local::{local_decision, local_server_lines};
 
 use crate::display::{Form, display};
-use crate::event::{Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
+use crate::event::{Action, Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
 use crate::frame::{ApprovalView, SandboxView};
 use crate::settings::{By, Mode};
 use crate::time::Time;
@@ -41,7 +41,9 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
         lines.push(format!("host: {}", inline(host)));
     }
     if action.command.is_some() {
-        lines.push(format!("in: {}", inline(action.path.as_deref().unwrap_or(&view.cwd))));
+        let session = action.path.as_deref().unwrap_or(&view.cwd);
+        lines.push(format!("in: {}", inline(action.cwd.as_deref().unwrap_or(session))));
+        lines.extend(time_line(action));
     }
     if !view.reason.is_empty() {
         lines.push(format!("why: {}", inline(&view.reason)));
@@ -251,6 +253,26 @@ fn size(text: &str) -> String {
     }
 }
 
+/// How long a command is waited for and how long it may run, where the model chose either.
+fn time_line(action: &Action) -> Option<String> {
+    let left = action.background_after_ms.map(|ms| match ms {
+        0 => "runs in the background".to_owned(),
+        ms => format!("goes on in the background after {}", exact_span(ms)),
+    });
+    let ended = match (action.timeout_ms, action.background_after_ms) {
+        (Some(ms), _) => Some(format!("ended after {}", exact_span(ms))),
+        (None, Some(_)) => Some("without a limit".to_owned()),
+        (None, None) => None,
+    };
+    let told: Vec<String> = left.into_iter().chain(ended).collect();
+    (!told.is_empty()).then(|| format!("time: {}", told.join(", ")))
+}
+
+/// A time span, below a second in milliseconds.
+fn exact_span(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { span(ms) }
+}
+
 fn inline(text: &str) -> String {
     display(text, Form::Inline).into_owned()
 }
@@ -326,6 +348,30 @@ mod tests {
             lines.get(..2),
             Some(&["read wants to use a file:".to_owned(), "file: /elsewhere".to_owned()][..])
         );
+    }
+
+    #[test]
+    fn a_command_says_where_it_runs_and_how_long_if_the_model_chose() {
+        let mut view = asked(command("make", &[]));
+        view.action.cwd = Some("/elsewhere\u{1b}".to_owned());
+        let time = |view: &ApprovalView| {
+            let lines = approval_lines(view);
+            assert_eq!(lines.get(2).map(String::as_str), Some("in: /elsewhere␛"));
+            lines.get(3).cloned().filter(|line| line.starts_with("time: "))
+        };
+        assert_eq!(time(&view), None);
+        for (background, timeout, line) in [
+            (Some(0), None, "time: runs in the background, without a limit"),
+            (
+                Some(600_000),
+                Some(500),
+                "time: goes on in the background after 10 min, ended after 500 ms",
+            ),
+            (None, Some(90_000), "time: ended after 1 min 30 s"),
+        ] {
+            (view.action.background_after_ms, view.action.timeout_ms) = (background, timeout);
+            assert_eq!(time(&view).as_deref(), Some(line));
+        }
     }
 
     #[test]

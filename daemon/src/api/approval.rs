@@ -6,7 +6,7 @@ use crate::log::{ApprovalFilter, ApprovalRow};
 use crate::policy::grant_for;
 use crate::session::{AnswerRequest, Edited, Message, grant_of, inspect_edit, storage};
 use protocol::event::{ApprovalRequested, ApprovalResolved, Choice, Resolution};
-use protocol::frame::ApprovalView;
+use protocol::frame::{ApprovalView, Asker};
 use protocol::method::{AnswerParams, Answered, ApprovalListParams};
 use protocol::{By, ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use serde_json::Value;
@@ -40,22 +40,12 @@ pub(super) async fn list(
 
 fn view(row: ApprovalRow, session_name: Option<String>, cwd: String) -> Option<ApprovalView> {
     let request: ApprovalRequested = serde_json::from_str(&row.requested.body).ok()?;
-    Some(ApprovalView {
-        id: request.approval,
+    let asker = Asker {
         session: SessionId(row.session_id),
         session_name,
-        turn: request.turn,
-        call: request.call,
-        tool: request.tool,
-        digest: request.digest,
-        action: request.action,
-        reason: request.reason,
-        choices: request.choices,
-        rule: request.rule,
-        always: request.always,
-        requested_at: Time(row.requested.at_ms),
         cwd,
-    })
+    };
+    Some(ApprovalView::new(request, asker, Time(row.requested.at_ms)))
 }
 
 pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerParams) -> Result<Answered, RpcError> {

@@ -16,7 +16,7 @@ pub(super) fn judge_command(facts: &Facts, command: &CommandFact, policy: &Polic
         analysis: &analysis,
     };
     let mut verdict = settle(case.verdict(), policy.mode);
-    verdict.parts = analysis.parts.into_iter().map(|part| part.text).collect();
+    verdict.parts = analysis.shown();
     verdict
 }
 

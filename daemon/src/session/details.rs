@@ -5,7 +5,7 @@ use super::state::State;
 use crate::log::{EventLog, LogError, SessionKey};
 use crate::target::sandbox;
 use protocol::event::{ApprovalRequested, Event, ToolRequested};
-use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, SandboxView, Snapshot, TurnView};
+use protocol::frame::{ApprovalView, Asker, CallView, JobView, Phase, QueuedInput, SandboxView, Snapshot, TurnView};
 use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Time, plain_text};
 use std::collections::BTreeMap;
 
@@ -203,21 +203,10 @@ fn sandbox_view(settings: &sandbox::Settings) -> SandboxView {
 }
 
 fn approval_view(session: &SessionId, state: &State, request: &ApprovalRequested, at: Time) -> ApprovalView {
-    let request = request.clone();
-    ApprovalView {
-        id: request.approval,
+    let asker = Asker {
         session: session.clone(),
         session_name: state.name.clone().or_else(|| state.title.clone()),
-        turn: request.turn,
-        call: request.call,
-        tool: request.tool,
-        digest: request.digest,
-        action: request.action,
-        reason: request.reason,
-        choices: request.choices,
-        rule: request.rule,
-        always: request.always,
-        requested_at: at,
         cwd: state.cwd.clone(),
-    }
+    };
+    ApprovalView::new(request.clone(), asker, at)
 }

@@ -192,9 +192,18 @@ pub enum Decision {
 pub struct Action {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The simple commands found in `command`.
+    /// The simple commands found in `command`, each with what it is redirected to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+    /// The directory `command` runs in: absolute, its links followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Milliseconds after which `command` is let go on in the background, 0: at once; absent: its end is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_after_ms: Option<u64>,
+    /// Milliseconds after which `command` is ended, if the model chose them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::follow::Follow;
 use crate::output::Output;
 use protocol::event::{ApprovalRequested, ApprovalResolved, Resolution};
-use protocol::frame::ApprovalView;
+use protocol::frame::{ApprovalView, Asker};
 use protocol::method::{AnswerParams, ApprovalAnswer, SessionInfo};
 use protocol::{ApprovalId, ErrorKind, Time, short, wording};
 use std::collections::HashSet;
@@ -50,22 +50,12 @@ impl Asking {
     }
 
     pub(super) fn requested(&mut self, asked: ApprovalRequested, at: Time, session: &SessionInfo) {
-        self.waiting.push(ApprovalView {
-            id: asked.approval,
+        let asker = Asker {
             session: session.id.clone(),
             session_name: session.name.clone(),
-            turn: asked.turn,
-            call: asked.call,
-            tool: asked.tool,
-            digest: asked.digest,
-            action: asked.action,
-            reason: asked.reason,
-            choices: asked.choices,
-            rule: asked.rule,
-            always: asked.always,
-            requested_at: at,
             cwd: session.cwd.clone(),
-        });
+        };
+        self.waiting.push(ApprovalView::new(asked, asker, at));
     }
 
     /// Settled, by whomever.

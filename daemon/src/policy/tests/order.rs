@@ -600,6 +600,19 @@ fn a_verdict_names_the_rule_and_the_parts() -> Checked {
     let verdict = line("ls | grep x && curl \"$URL\"", Mode::Ask, &rules);
     assert_eq!(verdict.rule.as_deref(), Some("deny *: curl …"));
     assert_eq!(verdict.parts, ["ls", "grep x", "curl …"]);
+    for (text, parts) in [
+        ("mkdir d && echo hi > d/f", vec!["mkdir d", "echo hi > d/f"]),
+        ("ls 2>/dev/null >> log 2>&1; id", vec!["ls >> log", "id"]),
+        ("X=1 PATH=/x ls < a; > b", vec!["X=1 PATH=/x ls < a", "> b"]),
+        (
+            "A=$(id); { ls; id; } > out",
+            vec!["id", "A=…", "ls", "id", "{ … } > out"],
+        ),
+        ("cat <<E && ls &> \"$F\"\nx\nE\n", vec!["cat << …", "ls &> …"]),
+        ("sh -c 'id > x'", vec!["sh -c id > x", "id > x"]),
+    ] {
+        assert_eq!(line(text, Mode::Ask, &[]).parts, parts, "{text}");
+    }
     let answer = verdict.test_answer();
     assert_eq!(
         answer,
