@@ -6,7 +6,7 @@ use super::{Api, blocking};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Change, Message, Send, Sending, draining, name_taken, project, storage};
+use crate::session::{Change, Message, Send, Sending, draining, mode_column, name_taken, project, storage};
 use crate::target::project_root;
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
@@ -114,8 +114,8 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let columns = Columns {
         phase: Some(Phase::Idle.as_str()),
+        mode: Some(mode_column::written(&settings)),
         model: settings.model,
-        mode: Some(settings.mode.to_string()),
         ..Columns::default()
     };
     let append = Append {
@@ -268,8 +268,14 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         .registry
         .living_one(&id)
         .map(|handle| Arc::clone(&handle.live().borrow().snapshot));
-    let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
-    let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
+    let (mode, mode_until) = match &living {
+        Some(living) => (living.settings.mode, living.settings.mode_until),
+        // As its own clock will begin once it lives.
+        None => {
+            let now = (api.registry.deps().clocks.wall)().max(Time(row.updated_at_ms));
+            mode_column::in_force(row.mode.as_deref().unwrap_or_default(), now)
+        }
+    };
     let phase = match row.phase.as_str() {
         "idle" | crate::session::BACKGROUND => Phase::Idle,
         _ => living.map_or(Phase::Parked, |living| living.phase),
@@ -280,7 +286,7 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         cwd: row.cwd,
         root: row.root_path,
         model: row.model,
-        mode: parsed(row.mode).unwrap_or_default(),
+        mode,
         mode_until,
         phase,
         head: Seq(row.head),

@@ -1,6 +1,7 @@
 //! The words that events are made of: how things ended, what was asked, what was decided.
 
 use crate::ids::{CallId, Seq};
+use crate::settings::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,9 @@ pub struct Verdict {
     /// The call only reads inside the project, says the built-in list: it runs in the read-only sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
+    /// The narrowest mode that lets it run, where nothing but a mode does: it does not begin in a narrower one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
 /// The four verdicts, the mildest first.

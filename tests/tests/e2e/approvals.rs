@@ -546,3 +546,47 @@ async fn no_rule_and_no_allowance_follows_a_command_to_another_directory() -> an
     assert_eq!(count(&daemon.log(&session)?, "approval.requested"), 2);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_call_that_waits_for_another_is_judged_by_the_mode_it_begins_in() -> anyhow::Result<()> {
+    let waits = json!({"command": "until [ -e go ]; do sleep 0.05; done"});
+    let both = Reply::tool("bash", waits).call("bash", json!({"command": "touch t2"}));
+    let server = ModelServer::start(Script::by_step([both, Reply::text("done")]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    daemon
+        .until(&session, "the first call", |frame| is(frame, "tool.started"))
+        .await?;
+    daemon.ctl(&["mode", &session, "ask"]).await?.ok()?;
+    std::fs::write(daemon.home.project().join("go"), "")?;
+    let approval = daemon.approval(&session).await?;
+    assert_eq!(approval["action"]["command"], "touch t2");
+    assert!(!daemon.home.project().join("t2").exists());
+    daemon.answer(&approval, "once").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    assert!(daemon.home.project().join("t2").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_live_is_listed_with_the_mode_in_force() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.ctl(&["new", "--mode", "5m", "--name", "tt"]).await?.ok()?;
+    let shown = daemon.ctl(&["mode", "tt"]).await?.ok()?.stdout;
+    assert!(shown.starts_with("all until "), "{shown}");
+    daemon.ctl(&["mode", "tt", "1s"]).await?.ok()?;
+    daemon.kill9().await?;
+    loop {
+        let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+        if listed[0]["mode"] == "ask" {
+            assert!(listed[0].get("mode_until").is_none(), "{listed}");
+            break;
+        }
+        assert_eq!(listed[0]["mode"], "all", "{listed}");
+    }
+    assert_eq!(daemon.ctl(&["mode", "tt"]).await?.ok()?.stdout, "ask\n");
+    Ok(())
+}

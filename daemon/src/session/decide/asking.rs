@@ -2,9 +2,12 @@
 //! is asked about anew.
 
 use super::Plan;
+use super::acting::ended;
 use crate::policy::{self, Decision, Facts, Grant, Policy, grant_for};
 use crate::session::input::{Answer, Edited, Reach, grant_of};
-use protocol::event::{Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, Verdict};
+use protocol::event::{
+    Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, ToolOutcome, ToolStarted, Verdict,
+};
 use protocol::{ApprovalId, CallId, Mode, TurnId};
 
 /// What a person is asked about.
@@ -22,6 +25,55 @@ impl Plan<'_> {
     /// Judges a call as the session stands.
     pub(super) fn judge(&self, facts: &Facts) -> policy::Verdict {
         self.judge_in(self.state.mode_at(self.context.at), facts)
+    }
+
+    /// The narrowest mode that allows a call the session allows as it stands; none if it needs no mode for that.
+    pub(super) fn needed_mode(&self, facts: &Facts) -> Option<Mode> {
+        let allowed = |mode: &Mode| self.judge_in(*mode, facts).decision == Decision::Allow;
+        let narrowest = [Mode::Ask, Mode::Edits, Mode::All].into_iter().find(allowed);
+        narrowest.filter(|mode| *mode != Mode::Ask)
+    }
+
+    /// Whether a call that was allowed may still begin.
+    fn stands(&self, call: &CallId) -> bool {
+        let turn = self.state.turn.as_ref();
+        let needed = turn.and_then(|turn| turn.call(call)).and_then(|call| call.needs);
+        let mode = self.state.mode_at(self.context.at);
+        needed.is_none_or(|needed| mode.allows_as_much_as(needed))
+    }
+
+    /// Starts a call that may start, or puts the question that the mode it was allowed in has spared: a mode lets begin what begins in
+    /// it, not what was asked for in it.
+    pub(super) fn start_call(&mut self, call: CallId) {
+        if self.stands(&call) {
+            return self.emit(ToolStarted { call });
+        }
+        let mode = self.state.mode_at(self.context.at);
+        let requested = self.context.calls.get(&call).cloned();
+        match requested
+            .and_then(|requested| Some((requested.digest?, requested.turn, requested.tool, requested.action)))
+        {
+            Some((digest, turn, tool, action)) if mode != Mode::None => self.emit(ApprovalRequested {
+                approval: ApprovalId((self.context.new_id)()),
+                call: Some(call),
+                turn,
+                digest,
+                tool: Some(tool),
+                action,
+                reason: format!("It was allowed in another mode and had not begun when the mode became {mode}."),
+                choices: choices(None, None),
+                limit: None,
+                rule: None,
+                firm: false,
+                grant: None,
+                always: None,
+            }),
+            _ => {
+                let text =
+                    format!("Not run: it was allowed in another mode and had not begun when the mode became {mode}.");
+                self.emit(ended(call, ToolOutcome::Denied, &text));
+            }
+        }
     }
 
     fn judge_in(&self, mode: Mode, facts: &Facts) -> policy::Verdict {
@@ -135,6 +187,7 @@ impl Plan<'_> {
                 reason: judged.reason,
                 rule: judged.rule,
                 read_only: judged.read_only,
+                mode: None,
             };
             let question = Question {
                 call,
