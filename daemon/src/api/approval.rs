@@ -2,7 +2,7 @@
 
 use super::Api;
 use super::client::Client;
-use crate::log::{ApprovalFilter, ApprovalRow};
+use crate::log::{ApprovalFilter, ApprovalRow, Settled};
 use crate::policy::grant_for;
 use crate::session::{AnswerRequest, Edited, Message, grant_of, inspect_edit, storage};
 use protocol::event::{ApprovalRequested, ApprovalResolved, Choice, Resolution};
@@ -25,6 +25,11 @@ pub(super) async fn list(
     let log = &api.registry.deps().log;
     let filter = ApprovalFilter {
         below,
+        settled: if params.settled {
+            Settled::Only
+        } else {
+            Settled::Without
+        },
         ..ApprovalFilter::default()
     };
     let rows = log.list_approvals(filter).await.map_err(|error| storage(&error))?;

@@ -548,6 +548,27 @@ async fn no_rule_and_no_allowance_follows_a_command_to_another_directory() -> an
 }
 
 #[tokio::test]
+async fn a_settled_approval_is_found_by_the_short_id_that_was_printed() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let id = approval["id"].as_str().unwrap_or_default();
+    let short = id.get(id.len() - 6..).unwrap_or_default();
+    daemon.ctl(&["approve", short]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    for verb in ["approve", "deny"] {
+        let late = daemon.ctl(&[verb, short]).await?;
+        assert_eq!(late.code, Some(9), "{}", late.stderr);
+        assert!(late.stderr.contains("settled already, by agentctl"), "{}", late.stderr);
+    }
+    let unknown = daemon.ctl(&["approve", "abcdef"]).await?;
+    assert_eq!(unknown.code, Some(8), "{}", unknown.stderr);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_call_that_waits_for_another_is_judged_by_the_mode_it_begins_in() -> anyhow::Result<()> {
     let waits = json!({"command": "until [ -e go ]; do sleep 0.05; done"});
     let both = Reply::tool("bash", waits).call("bash", json!({"command": "touch t2"}));
