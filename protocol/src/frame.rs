@@ -304,6 +304,9 @@ pub struct ApprovalView {
     /// The rule that the answer `always` writes into the user's own file, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
+    /// Why neither is offered, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_rule: Option<String>,
     pub requested_at: Time,
     /// The directory the command runs in, else the session's.
     pub cwd: String,
@@ -336,6 +339,7 @@ impl ApprovalView {
             choices: request.choices,
             rule: request.rule,
             always: request.always,
+            no_rule: request.no_rule,
             requested_at: at,
         }
     }

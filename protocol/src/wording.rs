@@ -8,6 +8,7 @@ pub use local::{local_decision, local_server_lines};
 use crate::display::{Form, display};
 use crate::event::{Action, Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
 use crate::frame::{ApprovalView, SandboxView};
+use crate::ids::short;
 use crate::settings::{By, Mode};
 use crate::time::Time;
 
@@ -15,6 +16,8 @@ use crate::time::Time;
 const LINES_WITHOUT_SIZE: usize = 5;
 /// The same for its characters.
 const CHARACTERS_WITHOUT_SIZE: usize = 400;
+/// Characters of a session's name before a question, so that the question is seen too.
+const SESSION_CHARACTERS: usize = 40;
 
 /// The whole question, a line each without line ends, lines as long as they are: who asks, the complete command or diff, the
 /// commands found in it, where it runs, why it is asked, what an answer for the session would allow. Nothing is cut.
@@ -54,7 +57,39 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
     if let Some(rule) = always_rule(view) {
         lines.push(format!("a writes this rule of yours: {}", inline(rule)));
     }
+    if let Some(why) = view.no_rule.as_ref().filter(|_| session_rule(view).is_none()) {
+        lines.push(format!("no rule is offered: {}", inline(why)));
+    }
     lines
+}
+
+/// The question in one line without its end, as long as it is: the tool with what it wants, for a command also where.
+#[must_use]
+pub fn approval_line(view: &ApprovalView) -> String {
+    let Some(tool) = &view.tool else {
+        return format!("may the turn go on? {}", inline(&view.reason));
+    };
+    let action = &view.action;
+    let named = action.command.as_ref().or(action.path.as_ref());
+    let Some(named) = named.or(action.url.as_ref()).or(action.host.as_ref()) else {
+        return format!("{} wants to run", inline(tool));
+    };
+    let directory = action.cwd.as_ref().filter(|_| action.command.is_some());
+    let directory = directory
+        .map(|cwd| format!(" (in {})", inline(cwd)))
+        .unwrap_or_default();
+    format!("{}: {}{directory}", inline(tool), inline(named.trim_end()))
+}
+
+/// What calls a person to a question who may look elsewhere: whose it is, and the question in one line.
+#[must_use]
+pub fn approval_call(view: &ApprovalView) -> String {
+    let session = view
+        .session_name
+        .as_deref()
+        .unwrap_or_else(|| short(view.session.as_str()));
+    let session: String = inline(session).chars().take(SESSION_CHARACTERS).collect();
+    format!("{session}: {}", approval_line(view))
 }
 
 /// Whether the client that asks lets the call be changed.
@@ -307,6 +342,7 @@ mod tests {
             choices: vec![Choice::Once, Choice::Session, Choice::Deny],
             rule: Some("bash: cargo test".to_owned()),
             always: None,
+            no_rule: None,
             requested_at: Time(0),
             cwd: "/home/ada/project".to_owned(),
         }
@@ -372,6 +408,32 @@ mod tests {
             (view.action.background_after_ms, view.action.timeout_ms) = (background, timeout);
             assert_eq!(time(&view).as_deref(), Some(line));
         }
+    }
+
+    #[test]
+    fn a_question_in_one_line_says_what_is_wanted_and_whose_it_is() {
+        let mut view = asked(command("touch a\n\u{1b}[2J", &[]));
+        view.action.cwd = Some("/p".to_owned());
+        assert_eq!(approval_line(&view), "bash: touch a␊␛[2J (in /p)");
+        assert_eq!(approval_call(&view), "000002: bash: touch a␊␛[2J (in /p)");
+        view.session_name = Some("tidy\nup".to_owned());
+        assert!(approval_call(&view).starts_with("tidy␊up: bash"));
+        (view.tool, view.call, view.action) = (None, None, Action::default());
+        view.reason = "the turn has taken 50 steps; go on?".to_owned();
+        assert_eq!(
+            approval_line(&view),
+            "may the turn go on? the turn has taken 50 steps; go on?"
+        );
+    }
+
+    #[test]
+    fn a_question_without_a_rule_says_why() {
+        let mut view = asked(command("a && b", &["a", "b"]));
+        view.no_rule = Some("several commands".to_owned());
+        let told = |view: &ApprovalView| approval_lines(view).pop();
+        assert_ne!(told(&view).as_deref(), Some("no rule is offered: several commands"));
+        (view.rule, view.choices) = (None, vec![Choice::Once, Choice::Deny]);
+        assert_eq!(told(&view).as_deref(), Some("no rule is offered: several commands"));
     }
 
     #[test]

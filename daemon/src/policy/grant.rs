@@ -171,31 +171,42 @@ const EXACT_ONLY: &[&str] = &[
 /// What "allow for this session" would cover for this call; none where it cannot be offered.
 #[must_use]
 pub fn grant_for(facts: &Facts) -> Option<Grant> {
+    offer(facts).ok()
+}
+
+/// What "allow for this session" would cover for this call.
+///
+/// # Errors
+/// Why nothing can be offered, in a few words for people.
+pub fn offer(facts: &Facts) -> Result<Grant, &'static str> {
     let tool = facts.tool.clone();
-    // To leave the sandbox is allowed once at a time.
     if facts.command.as_ref().is_some_and(|command| command.outside_sandbox) {
-        return None;
+        return Err("leaving the sandbox is allowed once at a time");
     }
     if let Some(command) = &facts.command {
         return command_grant(tool, command, &shell::analyse(command));
     }
     if let Some(host) = &facts.host {
-        return Some(Grant::Host {
+        return Ok(Grant::Host {
             tool,
             host: host.clone(),
         });
     }
-    plain_files(facts).then_some(Grant::Files { tool })
+    if plain_files(facts) {
+        Ok(Grant::Files { tool })
+    } else {
+        Err("files outside the project, with secrets or that can make commands run are allowed once at a time")
+    }
 }
 
 /// Nothing is offered for a compound command: one word of it would stand for all.
-fn command_grant(tool: String, command: &CommandFact, analysis: &shell::Analysis) -> Option<Grant> {
+fn command_grant(tool: String, command: &CommandFact, analysis: &shell::Analysis) -> Result<Grant, &'static str> {
     if !analysis.blocks.is_empty() || analysis.unseen.is_some() {
-        return None;
+        return Err("not all it does is known beforehand");
     }
     let mut typed = analysis.parts.iter().filter(|part| part.parent.is_none());
     let (Some(part), None) = (typed.next(), typed.next()) else {
-        return None;
+        return Err("several commands");
     };
     let exactly = Grant::Exactly {
         tool: tool.clone(),
@@ -204,9 +215,9 @@ fn command_grant(tool: String, command: &CommandFact, analysis: &shell::Analysis
     };
     let wraps = analysis.parts.len() > 1;
     if !command.starts_inside() || wraps || !analysis.asks.is_empty() || !part.extras.is_empty() {
-        return Some(exactly);
+        return Ok(exactly);
     }
-    Some(prefix(&part.sure_words()).map_or(exactly, |words| Grant::Command { tool, words }))
+    Ok(prefix(&part.sure_words()).map_or(exactly, |words| Grant::Command { tool, words }))
 }
 
 /// The words worth allowing: the first, or as many as it takes to say what a dispatcher does.

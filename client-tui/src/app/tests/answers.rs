@@ -311,3 +311,32 @@ fn what_is_no_json_stays_in_the_editor_and_escape_leaves_it() -> anyhow::Result<
     assert!(rig.app.draft.is_empty() && rig.app.ask.is_some());
     Ok(())
 }
+
+#[test]
+fn an_edit_that_is_refused_stays_in_the_editor_with_the_reason() -> anyhow::Result<()> {
+    let mut rig = asked(80, "rm -r target")?;
+    rig.wait(600);
+    rig.key(KeyCode::Char('e'));
+    rig.types("/..");
+    let Some(request) = calls(rig.key(KeyCode::Enter)).pop() else {
+        anyhow::bail!("no call")
+    };
+    let error = protocol::RpcError::new(
+        protocol::ErrorKind::EditRefused,
+        "the changed call may not run: it is blocked",
+    );
+    let error = protocol::client::ClientError::Rpc(error);
+    rig.reply(crate::request::Reply::Failed { request, error });
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("✎ rm -r target/..") && shown.contains("it is blocked"),
+        "{shown}"
+    );
+    assert!(calls(rig.types("x")).is_empty() && rig.app.draft.is_empty());
+    let sent = calls(rig.key(KeyCode::Enter));
+    assert!(
+        matches!(sent.as_slice(), [Request::Answer { arguments: Some(arguments), .. }] if *arguments == json!({"command": "rm -r target/..x"})),
+        "what is typed next is no input: {sent:?}"
+    );
+    Ok(())
+}

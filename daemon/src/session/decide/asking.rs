@@ -3,7 +3,7 @@
 
 use super::Plan;
 use super::acting::ended;
-use crate::policy::{self, Decision, Facts, Grant, Policy, grant_for};
+use crate::policy::{self, Decision, Facts, Grant, Policy, grant_for, offer};
 use crate::session::input::{Answer, Edited, Reach, grant_of};
 use protocol::event::{
     Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, ToolOutcome, ToolStarted, Verdict,
@@ -67,6 +67,7 @@ impl Plan<'_> {
                 firm: false,
                 grant: None,
                 always: None,
+                no_rule: None,
             }),
             _ => {
                 let text =
@@ -98,7 +99,12 @@ impl Plan<'_> {
             verdict,
         } = question;
         // An ask rule speaks before every allowance, so none would spare the next question.
-        let grant = grant_for(facts).filter(|_| verdict.rule.is_none());
+        let offered = match verdict.rule {
+            None => offer(facts),
+            Some(_) => Err("a rule asks for it each time"),
+        };
+        let no_rule = offered.as_ref().err().map(|why| (*why).to_owned());
+        let grant = offered.ok();
         let always = grant
             .as_ref()
             .and_then(|grant| grant.to_rule(self.state.root.as_ref()))
@@ -117,6 +123,7 @@ impl Plan<'_> {
             firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
             grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
             always,
+            no_rule,
         }
     }
 

@@ -228,6 +228,7 @@ impl Plan<'_> {
             firm: true,
             grant: None,
             always: None,
+            no_rule: None,
         };
         self.emit(request);
     }
