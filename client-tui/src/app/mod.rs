@@ -321,6 +321,10 @@ impl App {
                 self.say(vec![paint::line(text, paint::dim())]);
                 Vec::new()
             }
+            Reply::Within(dir) => {
+                self.note(&format!("{dir} lies in a directory the session works in already"));
+                Vec::new()
+            }
             Reply::Opened { info, which } => {
                 let left = self.leave_session();
                 self.session = Session::new((*info).clone(), self.look, Some(self.width));

@@ -136,6 +136,7 @@ pub(crate) fn snapshot(
         title: state.title.clone(),
         cwd: state.cwd.clone(),
         root: state.root.clone(),
+        added_roots: state.added_roots.clone(),
         settings: Settings {
             mode,
             mode_until,
