@@ -340,3 +340,40 @@ fn an_edit_that_is_refused_stays_in_the_editor_with_the_reason() -> anyhow::Resu
     );
     Ok(())
 }
+
+#[test]
+fn of_several_open_calls_an_answer_names_its_own_and_an_edit_says_what_it_was() -> anyhow::Result<()> {
+    let mut rig = asked(80, "touch a")?;
+    rig.event(
+        "tool.requested",
+        json!({
+            "call": "c9", "turn": "t2", "step": 1, "index": 1, "item": "i2.1", "tool": "bash",
+            "provider_call_id": "p", "arguments": {"command": "touch b"}, "writes": true,
+            "verdict": {"decision": "ask", "reason": ""}, "action": {"command": "touch b"}, "digest": "d",
+        }),
+    )?;
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000bbbbbb", "call": "c9", "decision": "once", "by": own(),
+            "arguments": {"command": "touch c"}, "digest": "d2", "action": {"command": "touch c"},
+        }),
+    )?;
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000aaaaaa", "call": "c5", "decision": "once", "by": other(),
+        }),
+    )?;
+    let shown = rig.shown()?;
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("bash touch a: allowed once by agentctl (cli, pid 1)"),
+        "{shown}"
+    );
+    assert!(
+        flat.contains("bash touch b: allowed once by") && flat.contains("; it was: bash touch b"),
+        "{shown}"
+    );
+    Ok(())
+}
