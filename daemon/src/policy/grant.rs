@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, Inside};
+use super::facts::{Facts, PathFact};
 use super::order::covered_with_parents;
 use super::rule::{CommandWords, Rule, RuleDecision};
 use super::shell::{self, Part};
@@ -240,10 +240,7 @@ fn is_subcommand(word: &str) -> bool {
 
 fn plain_files(facts: &Facts) -> bool {
     !facts.paths.is_empty()
-        && facts
-            .paths
-            .iter()
-            .all(|path| path.inside == Inside::Inside && !path.secret && !path.protected)
+        && facts.paths.iter().all(PathFact::is_plain)
 }
 
 impl Grant {

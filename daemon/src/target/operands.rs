@@ -50,6 +50,7 @@ fn too_many(word: &str) -> PathFact {
         access: Access::Read,
         secret: false,
         protected: false,
+        foreign: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn file(tool: &str, name: &str, access: Access) -> Facts {
         },
         secret: name.contains(".env"),
         protected: name.starts_with(".git/"),
+        foreign: false,
         resolved,
         access,
     };
@@ -435,6 +436,7 @@ fn what_the_target_found_makes_a_harmless_command_ask() {
         access: Access::Read,
         secret,
         protected: false,
+        foreign: false,
     };
     assert_eq!(with(Vec::new()), Decision::Allow);
     assert_eq!(
