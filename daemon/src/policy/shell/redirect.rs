@@ -3,7 +3,6 @@
 use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, ProcessSubstitutionKind, RedirectList};
 
 use super::arg::{Arg, Stream};
-use super::place::Spot;
 use super::scope::Scope;
 use super::walk::Walker;
 use super::{destructive, place};
@@ -53,10 +52,14 @@ impl Walker<'_> {
             IoFileRedirectTarget::Fd(_) => return None,
             IoFileRedirectTarget::ProcessSubstitution(direction, subshell) => {
                 let output = self.list(&subshell.list, &mut scope.clone());
-                if matches!(direction, ProcessSubstitutionKind::Read) {
+                if matches!(
+                    (kind, direction),
+                    (IoFileRedirectKind::Read, ProcessSubstitutionKind::Read)
+                ) {
                     scope.stdin = output;
+                    return None;
                 }
-                return Some("Process substitutions are not looked into.".to_owned());
+                return Some("It writes to a command.".to_owned());
             }
             IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => word,
         };
@@ -64,7 +67,7 @@ impl Walker<'_> {
         match kind {
             IoFileRedirectKind::Read => {
                 scope.stdin = None;
-                self.reads.extend(scope.cwd.spots(&name.text).iter().map(Spot::path));
+                self.reads.extend(scope.cwd.paths(&name.text));
                 place::concern(&name, &scope.cwd, self.fact)
             }
             IoFileRedirectKind::DuplicateInput | IoFileRedirectKind::DuplicateOutput if is_descriptor(&name) => None,
