@@ -3,7 +3,7 @@
 //! Somebody who turns `touch a` into `touch b` has seen what they typed; another command, a file outside the project or
 //! one that holds secrets, or a line the judge cannot read to its end deserves the question it would have had by itself.
 
-use super::facts::{Facts, Inside, PathFact};
+use super::facts::{Facts, PathFact};
 use super::grant;
 use super::shell::{self, Analysis, Part};
 
@@ -27,7 +27,7 @@ pub fn goes_beyond(before: &Facts, after: &Facts) -> bool {
 /// The files of a call that a person has to see named.
 fn sensitive(facts: &Facts) -> impl Iterator<Item = &PathFact> {
     let operands = facts.command.iter().flat_map(|command| &command.operands);
-    let closer = |path: &&PathFact| path.secret || path.protected || path.inside == Inside::Outside;
+    let closer = |path: &&PathFact| !path.is_plain();
     facts.paths.iter().chain(operands).filter(closer)
 }
 
@@ -56,7 +56,7 @@ fn covers_extras(known: &Part, part: &Part) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::facts::{Access, CommandFact};
+    use crate::policy::facts::{Access, CommandFact, Inside};
 
     fn command(text: &str) -> Facts {
         let command = CommandFact {
@@ -81,6 +81,7 @@ mod tests {
             access: Access::Write,
             secret: name.contains(".env"),
             protected: false,
+            foreign: false,
         };
         Facts {
             tool: "write_file".to_owned(),

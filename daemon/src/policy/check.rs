@@ -137,6 +137,7 @@ fn path_fact(shown: &str, root: &Path) -> PathFact {
         access: Access::Read,
         secret: false,
         protected: false,
+        foreign: false,
     }
 }
 

@@ -61,6 +61,16 @@ pub struct PathFact {
     pub secret: bool,
     /// Lies in `.git` or `.agent`, where a write can make later commands run code.
     pub protected: bool,
+    /// A file with several names that belongs to somebody else than its root: whose content it is cannot be seen from its path.
+    #[serde(default)]
+    pub foreign: bool,
+}
+
+impl PathFact {
+    /// Whether nothing about it needs a closer look: a file of the project like any other.
+    pub fn is_plain(&self) -> bool {
+        self.inside == Inside::Inside && !self.secret && !self.protected && !self.foreign
+    }
 }
 
 /// Where a resolved path lies.

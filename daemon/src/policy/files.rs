@@ -84,6 +84,9 @@ fn path_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
     if path.secret {
         return Some(format!("{} usually holds secrets.", path.shown));
     }
+    if path.foreign {
+        return Some(format!("{} is a hard link to a file of somebody else.", path.shown));
+    }
     if path.protected && path.access == Access::Write {
         return Some(format!("A change of {} can make later commands run code.", path.shown));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{CommandFact, Facts, Inside};
+use super::facts::{CommandFact, Facts, PathFact};
 use super::order::covered_with_parents;
 use super::rule::{CommandWords, Rule, RuleDecision};
 use super::shell::{self, Part};
@@ -258,11 +258,7 @@ fn is_subcommand(word: &str) -> bool {
 }
 
 fn plain_files(facts: &Facts) -> bool {
-    !facts.paths.is_empty()
-        && facts
-            .paths
-            .iter()
-            .all(|path| path.inside == Inside::Inside && !path.secret && !path.protected)
+    !facts.paths.is_empty() && facts.paths.iter().all(PathFact::is_plain)
 }
 
 impl Grant {

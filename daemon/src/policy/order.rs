@@ -201,6 +201,9 @@ fn operand_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
     if path.secret {
         return Some(format!("{shown} usually holds secrets."));
     }
+    if path.foreign {
+        return Some(format!("{shown} is a hard link to a file of somebody else."));
+    }
     let reads_as_option = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with('-'));
     let optional = reads_as_option(shown) || reads_as_option(&path.resolved.to_string_lossy());
     optional.then(|| format!("{shown} is a file whose name reads as an option."))

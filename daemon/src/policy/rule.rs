@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, Inside, PathFact};
+use super::facts::{Facts, PathFact};
 use super::shell::Part;
 
 /// What a rule decides.
@@ -176,10 +176,7 @@ impl Rule {
 
     pub(super) fn matches_paths(&self, paths: &[PathFact]) -> bool {
         if self.paths.is_empty() {
-            return self.decision != RuleDecision::Allow
-                || paths
-                    .iter()
-                    .all(|path| path.inside == Inside::Inside && !path.secret && !path.protected);
+            return self.decision != RuleDecision::Allow || paths.iter().all(PathFact::is_plain);
         }
         let globs = self.globs();
         let hit = |path: &PathFact| {

@@ -82,6 +82,8 @@ pub struct Root {
     pub path: PathBuf,
     pub(crate) dir: OwnedFd,
     pub(crate) id: FileId,
+    /// The user it belongs to.
+    owner: u32,
 }
 
 /// Identity of a file or directory: it survives a rename, a replacement has another one.
@@ -275,8 +277,13 @@ impl Root {
         let shown = || path.display().to_string();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| TargetError::io(shown(), error))?;
-        let id = FileId::from(&rustix::fs::fstat(&dir).map_err(|error| TargetError::io(shown(), error))?);
-        Ok(Self { path, dir, id })
+        let stat = rustix::fs::fstat(&dir).map_err(|error| TargetError::io(shown(), error))?;
+        Ok(Self {
+            path,
+            dir,
+            id: FileId::from(&stat),
+            owner: stat.st_uid,
+        })
     }
 
     /// Fails if the root's path no longer leads to the directory that was opened.

@@ -50,6 +50,7 @@ fn too_many(word: &str) -> PathFact {
         access: Access::Read,
         secret: false,
         protected: false,
+        foreign: false,
     }
 }
 
@@ -143,6 +144,11 @@ mod tests {
         );
         assert_eq!(facts(&[".e*"]), [fact(".env", false, true)]);
         assert_eq!(facts(&["src/notes.rs"]), [fact("src/notes.rs", true, false)]);
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::fs::create_dir(elsewhere.path().join("deep")).unwrap();
+        symlink(elsewhere.path().join("deep"), dir.path().join("link")).unwrap();
+        let above = facts(&["link/.."]);
+        assert!(matches!(above.as_slice(), [(_, true, _)]), "{above:?}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{FileType, Stat};
+
 use super::{Target, TargetError, names};
 use crate::policy::facts::{Access, Inside, PathFact};
 
@@ -29,6 +31,8 @@ pub struct Resolved {
     pub inside: Inside,
     /// The path begins in a root of this index.
     pub(crate) root: Option<usize>,
+    /// It is another name of a file that belongs to somebody else than that root.
+    pub(crate) foreign: bool,
 }
 
 impl Resolved {
@@ -42,6 +46,7 @@ impl Resolved {
             access,
             secret: names::is_secret(&self.path) || names::is_secret(shown),
             protected: names::is_protected(&self.path) || names::is_protected(shown),
+            foreign: self.foreign,
         }
     }
 }
@@ -69,12 +74,22 @@ impl Target {
         } else {
             Inside::Outside
         };
+        let foreign = rustix::fs::lstat(&path).is_ok_and(|stat| self.is_foreign(root, &stat));
         Ok(Resolved {
             shown: shown.to_string(),
             path,
             inside,
             root,
+            foreign,
         })
+    }
+
+    /// Whether a file below a root is another name of a file that belongs to somebody else than the root. Package managers link
+    /// files of one owner all the time; a name for another's file hides whose content it is.
+    pub(super) fn is_foreign(&self, root: Option<usize>, stat: &Stat) -> bool {
+        let root = root.and_then(|index| self.roots().get(index));
+        let is_linked = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink > 1;
+        is_linked && root.is_some_and(|root| root.owner != stat.st_uid)
     }
 
     /// The path for people: relative to the project's root, or absolute outside of it. In another root a relative path would

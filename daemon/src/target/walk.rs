@@ -110,13 +110,21 @@ impl Target {
     }
 
     /// Opens a file that a walk through `dir` found.
+    ///
+    /// # Errors
+    /// As [`Target::open_file`], and where the file itself would have been asked about.
     pub fn open_found(&self, dir: &Resolved, found: &Found) -> Result<OpenFile, TargetError> {
         let shown = found.name.display().to_string();
-        self.open_file(&Resolved {
+        let file = self.open_file(&Resolved {
             shown,
             path: dir.path.join(&found.name),
             ..dir.clone()
-        })
+        })?;
+        if self.is_foreign(dir.root, &file.stat) {
+            let shown = found.name.display();
+            return Err(TargetError::Refused(format!("{shown} is a hard link to a file of somebody else")));
+        }
+        Ok(file)
     }
 }
 

@@ -9,6 +9,9 @@ pub(super) const AGENTD_PID: &str = "\u{fffc}pid-of-agentd";
 /// Characters of a value that is shown short.
 const SHORT: usize = 200;
 
+/// Stands for what a command prints that prints nothing but hashes of commits.
+pub(super) const HASH: &str = "\u{fffc}hash";
+
 /// How well a text is known. Ordered: the worst piece of a word counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Certainty {
@@ -32,6 +35,8 @@ pub(crate) struct Arg {
     pub(super) glob: bool,
     /// It was made by an expansion, not typed.
     pub(super) expanded: bool,
+    /// It was made by an expansion outside of quotes, so that its value may become several words.
+    pub(super) split: bool,
     /// The guessed content, if the word is a process substitution.
     pub(super) stream: Option<Stream>,
 }
@@ -63,7 +68,21 @@ impl Arg {
 
     /// Whether the pattern it holds may match a file whose name reads as an option.
     pub(super) fn may_be_option(&self) -> bool {
-        !self.is_sure() || (self.glob && self.text.starts_with(['*', '?', '[', '-']))
+        (!self.is_sure() && self.stream.is_none()) || (self.glob && self.text.starts_with(['*', '?', '[', '-']))
+    }
+
+    /// The word with a hash in the place of one nobody knows yet.
+    pub(super) fn with_hash(&self) -> Self {
+        let text = self.text.replace(HASH, "0000000");
+        if text == self.text || text.starts_with('-') || text.contains(UNKNOWN) || self.certainty > Certainty::Harmless
+        {
+            return self.clone();
+        }
+        Self {
+            text,
+            certainty: Certainty::Sure,
+            ..self.clone()
+        }
     }
 
     /// For people: unknown pieces as `…`.
@@ -98,7 +117,8 @@ impl Stream {
     pub(super) fn of_text(text: impl Into<String>) -> Self {
         let text = text.into();
         let items = text
-            .split_whitespace()
+            .split(|c: char| c.is_whitespace() || c == '\0')
+            .filter(|word| !word.is_empty())
             .map(|word| Arg {
                 certainty: Certainty::Unknown,
                 ..Arg::sure(word.trim_matches(['"', '\'']))

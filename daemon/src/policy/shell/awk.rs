@@ -10,6 +10,31 @@ const WORDS: &[&str] = &[
     "match", "RSTART", "RLENGTH", "gsub", "sub", "gensub", "sqrt", "do", "break", "continue",
 ];
 
+/// Whether `-v NAME=…` only gives the program a value: one of its own names, or how lines are taken apart.
+pub(super) fn may_be_assigned(name: &str) -> bool {
+    matches!(name, "FS" | "OFS" | "RS" | "ORS") || (super::rough::is_name(name) && is_own(name))
+}
+
+/// Names in small letters are the program's own, unless they mean something to awk.
+fn is_own(word: &str) -> bool {
+    word.chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !matches!(
+            word,
+            "getline"
+                | "system"
+                | "close"
+                | "fflush"
+                | "func"
+                | "function"
+                | "nextfile"
+                | "return"
+                | "include"
+                | "load"
+                | "namespace"
+        )
+}
+
 /// Why a program should be asked about; none if it only prints.
 pub(super) fn concern(program: &str) -> Option<String> {
     let fine = Reader {
@@ -139,25 +164,7 @@ impl Reader {
         self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
         let word: String = self.chars.get(start..self.at)?.iter().collect();
         let known = WORDS.contains(&word.as_str());
-        // Names in small letters are the program's own, unless they are called or mean something to awk.
-        let own = word
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-            && self.peek(0) != Some('(')
-            && !matches!(
-                word.as_str(),
-                "getline"
-                    | "system"
-                    | "close"
-                    | "fflush"
-                    | "func"
-                    | "function"
-                    | "nextfile"
-                    | "return"
-                    | "include"
-                    | "load"
-                    | "namespace"
-            );
+        let own = is_own(&word) && self.peek(0) != Some('(');
         (known || own).then_some(())?;
         self.operand = own
             || matches!(

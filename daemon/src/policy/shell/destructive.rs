@@ -38,6 +38,8 @@ pub(super) fn write_to(target: &Arg, scope: &Scope, fact: &CommandFact) -> Optio
     own::holds(target, scope, fact).then(|| own::file_reason(&target.shown()))
 }
 
+const EVERY_PROCESS: &str = "It would end every process of the user. Name the process that should end.";
+
 fn disk_reason(shown: &str) -> String {
     format!("It writes to {shown}, a raw device. Write to an image file inside the project instead.")
 }
@@ -214,20 +216,45 @@ impl Look<'_> {
             "reboot" | "halt" | "poweroff" => !has(&["--help", "--version", "-w", "--wtmp-only"]),
             "shutdown" => !has(&["--help", "-c", "--show", "-k"]),
             "init" | "telinit" => has(&["0", "6"]),
-            "systemctl" => has(&["poweroff", "reboot", "halt", "kexec", "soft-reboot"]),
+            "systemctl" => {
+                let goes = has(&["isolate", "start"]) && has(&["poweroff.target", "reboot.target", "halt.target"]);
+                goes || has(&[
+                    "poweroff",
+                    "reboot",
+                    "halt",
+                    "kexec",
+                    "soft-reboot",
+                    "emergency",
+                    "rescue",
+                ])
+            }
+            "loginctl" => has(&["poweroff", "reboot", "halt"]),
+            "kexec" => has(&["-e", "--exec"]),
+            "killall5" => return Some(EVERY_PROCESS.to_owned()),
+            "pkill" | "killall" => return self.ends_a_user().then(|| EVERY_PROCESS.to_owned()),
             "kill" => {
                 // `kill -1 PID` names a signal, `kill -9 -1` every process there is.
                 let targets = rest.iter().skip(1).filter(|arg| arg.text == "-1");
                 if targets.count() > 0 {
-                    return Some(
-                        "It would end every process of the user. Name the process that should end.".to_owned(),
-                    );
+                    return Some(EVERY_PROCESS.to_owned());
                 }
                 false
             }
             _ => false,
         };
         stops.then(|| "It would stop the machine. Ask the person to do it.".to_owned())
+    }
+
+    /// `pkill -u NAME` without a pattern, or with one that matches every name.
+    fn ends_a_user(&self) -> bool {
+        let options = Options::read(self.args, "uUgGPst", &["euid", "uid", "user", "signal"]);
+        let of_a_user = options.letter("uU") || ["euid", "uid", "user"].iter().any(|name| options.long(name));
+        match options.operands.as_slice() {
+            [] => of_a_user,
+            patterns => patterns
+                .iter()
+                .any(|pattern| matches!(pattern.text.as_str(), "." | ".*" | "^")),
+        }
     }
 
     /// A script that starts itself beside itself, by its own name.
@@ -249,6 +276,7 @@ pub(super) const ZERO: &str = "\u{fffc}script";
 fn is_disk_verb(word: &str) -> bool {
     let word = word.to_ascii_lowercase();
     word.starts_with("erase")
+        || word.starts_with("delete")
         || matches!(
             word.as_str(),
             "zerodisk" | "randomdisk" | "secureerase" | "partitiondisk" | "reformat"

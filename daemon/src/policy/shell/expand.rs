@@ -2,7 +2,7 @@
 
 use brush_parser::word::{TildeExpr, WordPiece, WordPieceWithSource};
 
-use super::arg::{Arg, Certainty, Stream, UNKNOWN};
+use super::arg::{Arg, Certainty, HASH, Stream, UNKNOWN};
 use super::scope::Scope;
 use super::walk::Walker;
 use super::{arithmetic, escapes, parse, pattern};
@@ -155,6 +155,13 @@ impl Walker<'_> {
         let mut inner = scope.clone();
         let output = self.script(script, &mut inner);
         let text = output.and_then(|stream| stream.text.or_else(|| joined_items(&stream.items)));
+        if text.as_deref() == Some(HASH) && parse::is_one_command(script, "git") {
+            return Arg {
+                certainty: Certainty::Harmless,
+                expanded: true,
+                ..Arg::sure(HASH)
+            };
+        }
         Arg {
             text: text.map_or_else(|| UNKNOWN.to_string(), |text| text.trim_end_matches('\n').to_owned()),
             certainty: Certainty::Output,
@@ -220,6 +227,7 @@ fn append(to: &mut Arg, piece: &Arg) {
     to.certainty = to.certainty.max(piece.certainty);
     to.glob |= piece.glob;
     to.expanded |= piece.expanded;
+    to.split |= piece.split;
     if piece.stream.is_some() {
         to.stream.clone_from(&piece.stream);
     }
@@ -325,8 +333,16 @@ impl Fields {
             }
             first = false;
             self.push(&Arg {
+                split: true,
                 text: word.to_owned(),
                 glob: value.glob || pattern::is_pattern(word),
+                ..value.clone()
+            });
+        }
+        if first && value.certainty != Certainty::Sure {
+            // A guess that nothing comes out is no reason to leave the word out.
+            self.push(&Arg {
+                text: String::new(),
                 ..value.clone()
             });
         }

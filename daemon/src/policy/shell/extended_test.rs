@@ -19,6 +19,9 @@ impl Walker<'_> {
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => self.extended_test(inner, scope),
             ExtendedTestExpr::UnaryTest(predicate, word) => {
                 let operand = self.expand_value(&word.value, scope);
+                if !compares_text(predicate) {
+                    self.reads.extend(scope.cwd.paths(&operand.text));
+                }
                 if let Some(reason) = unary_concern(predicate, &operand, scope, self.fact) {
                     self.ask(&reason);
                 }
@@ -29,6 +32,9 @@ impl Walker<'_> {
                     self.expand_value(&right.value, scope),
                 ];
                 for side in &sides {
+                    if compares_files(predicate) {
+                        self.reads.extend(scope.cwd.paths(&side.text));
+                    }
                     if let Some(reason) = binary_concern(predicate, side, scope, self.fact) {
                         self.ask(&reason);
                     }
@@ -38,17 +44,34 @@ impl Walker<'_> {
     }
 }
 
+/// Whether a test looks at a text or the shell, not at a file.
+fn compares_text(predicate: &UnaryPredicate) -> bool {
+    matches!(
+        predicate,
+        UnaryPredicate::StringHasZeroLength
+            | UnaryPredicate::StringHasNonZeroLength
+            | UnaryPredicate::ShellOptionEnabled
+            | UnaryPredicate::FdIsOpenTerminal
+    )
+}
+
 fn unary_concern(predicate: &UnaryPredicate, operand: &Arg, scope: &Scope, fact: &CommandFact) -> Option<String> {
     match predicate {
         UnaryPredicate::ShellVariableIsSetAndAssigned | UnaryPredicate::ShellVariableIsSetAndNameRef => {
             Some("A test for a variable can run commands in an array index.".to_owned())
         }
-        UnaryPredicate::StringHasZeroLength
-        | UnaryPredicate::StringHasNonZeroLength
-        | UnaryPredicate::ShellOptionEnabled
-        | UnaryPredicate::FdIsOpenTerminal => None,
+        text if compares_text(text) => None,
         _ => place::concern(operand, &scope.cwd, fact),
     }
+}
+
+fn compares_files(predicate: &BinaryPredicate) -> bool {
+    matches!(
+        predicate,
+        BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
+            | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
+            | BinaryPredicate::LeftFileIsOlderOrDoesNotExistWhenRightDoes
+    )
 }
 
 fn binary_concern(predicate: &BinaryPredicate, operand: &Arg, scope: &Scope, fact: &CommandFact) -> Option<String> {
@@ -61,10 +84,11 @@ fn binary_concern(predicate: &BinaryPredicate, operand: &Arg, scope: &Scope, fac
         | BinaryPredicate::ArithmeticGreaterThanOrEqualTo => {
             (!is_number(operand)).then(|| "Comparing what is not a plain number can run commands.".to_owned())
         }
-        BinaryPredicate::FilesReferToSameDeviceAndInodeNumbers
-        | BinaryPredicate::LeftFileIsNewerOrExistsWhenRightDoesNot
-        | BinaryPredicate::LeftFileIsOlderOrDoesNotExistWhenRightDoes => place::concern(operand, &scope.cwd, fact),
-        _ => None,
+        files if compares_files(files) => place::concern(operand, &scope.cwd, fact),
+        // Compared piece by piece a value can be found out.
+        _ => {
+            (!operand.is_printable()).then(|| format!("The value of {} is not known before it runs.", operand.shown()))
+        }
     }
 }
 
@@ -79,8 +103,30 @@ const FILE_TESTS: &[&str] = &[
 ];
 const FILE_COMPARISONS: &[&str] = &["-nt", "-ot", "-ef"];
 
+/// Operators between two words.
+const COMPARISONS: &[&str] = &[
+    "=", "==", "!=", "-nt", "-ot", "-ef", "-eq", "-ne", "-lt", "-le", "-gt", "-ge",
+];
+
+/// Whether the words are one condition at most negated, in which no operand is ever taken for an operator.
+fn is_single_condition(words: &[Arg]) -> bool {
+    let words = match words {
+        [first, rest @ ..] if first.is_sure() && first.text == "!" => rest,
+        words => words,
+    };
+    match words {
+        [operator, _] => {
+            operator.is_sure()
+                && (FILE_TESTS.contains(&operator.text.as_str()) || matches!(operator.text.as_str(), "-n" | "-z"))
+        }
+        [_, operator, _] => operator.is_sure() && COMPARISONS.contains(&operator.text.as_str()),
+        _ => false,
+    }
+}
+
 /// Why `test WORDS…` should be asked about. The words are without `test`, `[` and `]`.
 pub(super) fn test_concern(words: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
+    let single = is_single_condition(words);
     for (i, word) in words.iter().enumerate() {
         let text = word.text.as_str();
         let before = i.checked_sub(1).and_then(|i| words.get(i));
@@ -89,7 +135,8 @@ pub(super) fn test_concern(words: &[Arg], scope: &Scope, fact: &CommandFact) -> 
             return Some("A test for a variable can run commands in an array index.".to_owned());
         }
         // An operator that comes out of an expansion could be any of these.
-        if !word.is_printable() || word.glob {
+        let named = word.glob && word.expanded && !word.split && single;
+        if !word.is_printable() || (word.glob && !named) {
             return Some(format!("The value of {} is not known before it runs.", word.shown()));
         }
         let compared = FILE_COMPARISONS.contains(&text);

@@ -106,6 +106,11 @@ pub(super) fn start_points(args: &[Arg]) -> Vec<Arg> {
     }
 }
 
+/// Whether it prints anything but the names of what it finds.
+pub(super) fn prints_more(args: &[Arg]) -> bool {
+    args.iter().any(|arg| matches!(arg.text.as_str(), "-printf" | "-ls"))
+}
+
 /// Whether it deletes what it finds by itself.
 pub(super) fn deletes(args: &[Arg]) -> bool {
     args.iter().any(|arg| arg.text == "-delete")
@@ -132,6 +137,27 @@ pub(super) fn unwrap(args: &[Arg]) -> Option<Unwrapped> {
     (!inner.is_empty()).then_some(Unwrapped { inner, standing })
 }
 
+/// As `unwrap`, for `fd [PATTERN [PATH…]] -x COMMAND…`, which puts what it found at the end if no `{}` stands there.
+pub(super) fn unwrap_fd(args: &[Arg]) -> Option<Unwrapped> {
+    let runs = |arg: &Arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+    let at = args.iter().position(runs)?;
+    let (before, command) = (args.get(..at)?, args.get(at + 1..)?);
+    let end = command.iter().position(|arg| arg.text == ";").unwrap_or(command.len());
+    let mut command = command.get(..end)?.to_vec();
+    if !command.iter().any(|word| word.text.contains("{}")) {
+        command.push(Arg::sure("{}"));
+    }
+    let plain = before.iter().skip(1).filter(|arg| !arg.text.starts_with('-'));
+    let mut starts: Vec<Arg> = plain.skip(1).cloned().collect();
+    if starts.is_empty() {
+        starts.push(Arg::sure("."));
+    }
+    Some(Unwrapped {
+        inner: vec![Inner::Below(with_found(&command, &starts))],
+        standing: Standing::Asks("`fd` runs a command on what it finds.".to_owned()),
+    })
+}
+
 /// The command with the start points in place of what is found below them.
 fn with_found(command: &[Arg], starts: &[Arg]) -> Vec<Arg> {
     let mut words = Vec::new();
@@ -140,6 +166,7 @@ fn with_found(command: &[Arg], starts: &[Arg]) -> Vec<Arg> {
             words.extend(starts.iter().map(|start| Arg {
                 text: word.text.replace("{}", &start.text),
                 certainty: Certainty::Unknown,
+                glob: word.glob || start.glob,
                 ..word.clone()
             }));
         } else {

@@ -4,6 +4,26 @@ use std::collections::{HashMap, HashSet};
 
 use brush_parser::ast::{Command, CompoundCommand, CompoundList, Pipeline, SeparatorOperator, SimpleCommand};
 
+pub(super) const REASON: &str = "It is a fork bomb: a function that starts itself again and again.";
+
+/// Whether a text the grammar refuses, such as `:(){:|:&};:`, holds a function that pipes itself into itself.
+pub(super) fn looks_like(text: &str) -> bool {
+    let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    dense.match_indices("(){").any(|(at, opening)| {
+        let (before, rest) = dense.split_at(at);
+        let body = rest.strip_prefix(opening).unwrap_or_default();
+        // A name ends at the next operator, so that each piece of the text is looked at once.
+        let name = body
+            .split(['|', '&', ';', '(', ')', '{', '}'])
+            .next()
+            .unwrap_or_default();
+        !name.is_empty() && before.ends_with(name) && body.starts_with(&format!("{name}|{name}&"))
+    })
+}
+
+/// How a function may call itself without its name.
+const OWN_NAMES: &[&str] = &["$FUNCNAME", "${FUNCNAME}", "${FUNCNAME[0]}"];
+
 /// Which function calls which, as far as the calls are unconditional.
 #[derive(Debug, Default)]
 pub(super) struct CallGraph {
@@ -22,6 +42,11 @@ impl CallGraph {
     pub(super) fn define(&mut self, name: &str, body: &CompoundCommand) -> bool {
         let mut edges = Vec::new();
         compound(body, false, &mut edges);
+        for edge in &mut edges {
+            if OWN_NAMES.contains(&edge.callee.as_str()) {
+                name.clone_into(&mut edge.callee);
+            }
+        }
         self.edges.insert(name.to_owned(), edges);
         self.multiplies(name)
     }

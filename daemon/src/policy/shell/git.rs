@@ -6,8 +6,10 @@
 use super::arg::Arg;
 use super::git_table::{self, Look};
 use super::options::Options;
+use super::part::Standing;
 use super::place;
 use super::scope::Scope;
+use super::wrappers::{Inner, Unwrapped};
 use crate::policy::facts::CommandFact;
 
 /// Global options that take their value as the next word.
@@ -48,11 +50,74 @@ pub(super) fn without_global_options(words: &[String]) -> Option<Vec<String>> {
     (at > 1).then(|| std::iter::once("git".to_owned()).chain(rest).collect())
 }
 
-/// What follows the subcommand.
-pub(super) fn operands(args: &[Arg]) -> &[Arg] {
-    subcommand_at(args, |arg| arg.text.as_str())
-        .and_then(|at| args.get(at + 1..))
-        .unwrap_or_default()
+/// The directories it goes to and what follows the subcommand.
+pub(super) fn files(args: &[Arg]) -> Vec<&Arg> {
+    let verb = subcommand_at(args, |arg| arg.text.as_str()).unwrap_or(args.len());
+    let directories = args
+        .windows(2)
+        .take(verb.saturating_sub(1))
+        .filter_map(|pair| match pair {
+            [option, directory] if option.text == "-C" => Some(directory),
+            _ => None,
+        });
+    let operands = args.iter().skip(verb + 1).filter(|arg| !arg.text.starts_with('-'));
+    directories.chain(operands).collect()
+}
+
+/// Subcommands that run a shell command, and the words after which it stands.
+const RUNNERS: &[(&str, &[&str])] = &[
+    ("submodule", &["foreach"]),
+    ("bisect", &["run"]),
+    ("rebase", &["-x", "--exec"]),
+    ("difftool", &["-x", "--extcmd"]),
+    (
+        "filter-branch",
+        &[
+            "--tree-filter",
+            "--index-filter",
+            "--msg-filter",
+            "--env-filter",
+            "--commit-filter",
+            "--setup",
+        ],
+    ),
+];
+
+/// The shell commands git is told to run; none if it is not told to.
+pub(super) fn unwrap(args: &[Arg]) -> Option<Unwrapped> {
+    let at = subcommand_at(args, |arg| arg.text.as_str())?;
+    let verb = args.get(at)?.text.as_str();
+    let (_, words) = RUNNERS.iter().find(|(runner, _)| *runner == verb)?;
+    let mut texts = Vec::new();
+    for (i, arg) in args.iter().enumerate().skip(at + 1) {
+        let (word, attached) = arg
+            .text
+            .split_once('=')
+            .map_or((arg.text.as_str(), None), |(word, text)| (word, Some(text)));
+        if !words.contains(&word) {
+            continue;
+        }
+        let after = args.get(i + 1..).unwrap_or_default();
+        texts.push(match attached {
+            Some(text) => text.to_owned(),
+            None if word.starts_with('-') => after.first()?.text.clone(),
+            // The rest of the line is the command, behind options of the subcommand.
+            None => words_of(after.iter().skip_while(|arg| arg.text.starts_with('-'))),
+        });
+    }
+    let script = |text| Inner::Script {
+        text,
+        zero: None,
+        params: Vec::new(),
+    };
+    (!texts.is_empty()).then(|| Unwrapped {
+        inner: texts.into_iter().map(script).collect(),
+        standing: Standing::Asks(format!("`git {verb}` runs a command.")),
+    })
+}
+
+fn words_of<'a>(args: impl Iterator<Item = &'a Arg>) -> String {
+    args.map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Why the guard stops this git command.
@@ -113,7 +178,7 @@ fn forces(call: &[Arg]) -> bool {
         || options
             .long
             .iter()
-            .any(|name| *name == "force" || (name.len() > 1 && "mirror".starts_with(name)))
+            .any(|name| name.len() > 1 && ["force", "mirror"].iter().any(|forcing| forcing.starts_with(name)))
         || options.operands.iter().any(|operand| operand.text.starts_with('+'))
 }
 
@@ -146,15 +211,63 @@ pub(super) fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option
             return Some(format!("`git` with {} can run other programs.", option.shown()));
         }
     }
-    let call = args.get(at..).unwrap_or_default();
+    let call: Vec<Arg> = args.get(at..).unwrap_or_default().iter().map(Arg::with_hash).collect();
     let verb = call.first()?;
     let look = git_table::LOOKS
         .iter()
         .find(|look| verb.is_sure() && look.verb == verb.text);
     match look {
-        Some(look) => look_concern(look, call, &scope, fact),
+        Some(look) => look_concern(look, &call, &scope, fact),
         None => Some(format!("`git {}` can change the repository.", verb.shown())),
     }
+}
+
+/// Options with which the commands below print hashes and nothing else, besides numbers such as `-1`.
+const HASH_OPTIONS: &[&str] = &[
+    "--short",
+    "--verify",
+    "-q",
+    "--quiet",
+    "--format=%H",
+    "--format=%h",
+    "--pretty=%H",
+    "--pretty=%h",
+    "--pretty=format:%H",
+    "--pretty=format:%h",
+    "--all",
+    "--reverse",
+    "--merges",
+    "--no-merges",
+    "--first-parent",
+    "--max-parents=0",
+    "--max-count=1",
+    "-n",
+    "--",
+];
+
+/// Whether all it can print are hashes of commits. Names of branches and tags are none: they may read as options.
+pub(super) fn prints_hashes(args: &[Arg]) -> bool {
+    let Some((verb, rest)) = args.get(1..).and_then(<[Arg]>::split_first) else {
+        return false;
+    };
+    let harmless = |arg: &Arg| {
+        let number = arg
+            .text
+            .strip_prefix("-n")
+            .or(arg.text.strip_prefix('-'))
+            .unwrap_or_default();
+        let option = HASH_OPTIONS.contains(&arg.text.as_str()) || number.parse::<u32>().is_ok();
+        arg.with_hash().is_sure() && !arg.glob && (option || !arg.text.starts_with('-'))
+    };
+    let formatted = rest
+        .iter()
+        .any(|arg| arg.text.ends_with("%H") || arg.text.ends_with("%h"));
+    let prints = match verb.text.as_str() {
+        "merge-base" | "rev-parse" | "rev-list" => !formatted,
+        "log" => formatted,
+        _ => false,
+    };
+    prints && verb.is_sure() && rest.iter().all(harmless)
 }
 
 fn look_concern(look: &Look, call: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
@@ -173,8 +286,15 @@ fn look_concern(look: &Look, call: &[Arg], scope: &Scope, fact: &CommandFact) ->
             only_paths = true;
         } else if !arg.is_sure() {
             return Some(format!("The value of {} is not known before it runs.", arg.shown()));
-        } else if text.contains("%G") {
+        } else if text.contains("%G") || text.contains("%(signature") {
             return Some("It starts the program that checks signatures.".to_owned());
+        } else if text.starts_with("-L")
+            && let Some(reason) = [Some(text), rest.peek().map(|next| next.text.as_str())]
+                .into_iter()
+                .flatten()
+                .find_map(secret_concern)
+        {
+            return Some(reason);
         } else {
             match look.option(text) {
                 git_table::Known::No => {
@@ -215,12 +335,21 @@ fn operand_concern(operand: &Arg, scope: &Scope, fact: &CommandFact) -> Option<S
     if is_range {
         return None;
     }
-    place::concern(
+    let concern = place::concern(
         &Arg {
             glob: operand.glob,
             ..Arg::sure(path)
         },
         &scope.cwd,
         fact,
-    )
+    );
+    concern.or_else(|| secret_concern(&operand.text))
+}
+
+/// Git has patterns and prefixes of its own: `:(top).env`, `:0:.env`, `-L1,5:.env`, `'.en*'`.
+fn secret_concern(text: &str) -> Option<String> {
+    let secret = text
+        .split(['/', ':', ')', '!'])
+        .any(|name| place::names_secret(name, true));
+    secret.then(|| format!("{text} may hold secrets."))
 }

@@ -366,8 +366,8 @@ impl Look {
                 words.contains(&first.text.as_str()) && call.get(1).is_some_and(|second| second.text == first.text)
             }),
             Shape::Config => {
-                options.iter().any(|option| matches!(*option, "--get" | "--get-all"))
-                    && matches!(operands, [name] if is_harmless_key(&name.text))
+                // A name alone is read, as with `--get`.
+                matches!(operands, [name] if is_harmless_key(&name.text))
             }
         };
         (!fits).then(|| {

@@ -9,7 +9,7 @@ const REACHING: &[&str] = &[
     "include",
     "modulemeta",
     "get_search_list",
-    "$__prog_args",
+    "__prog_args",
 ];
 
 /// Why a filter should be asked about; none if it only works on its input.

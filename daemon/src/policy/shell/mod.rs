@@ -101,7 +101,7 @@ pub fn operands(command: &CommandFact) -> Vec<String> {
     let files = walker.parts.iter().flat_map(|part| &part.files).chain(&walker.reads);
     let mut names: Vec<String> = files
         .map(|path| path.to_string_lossy().into_owned())
-        .filter(|path| !path.contains(arg::UNKNOWN))
+        .filter(|path| !path.contains(arg::UNKNOWN) && !place::is_harmless_file(path))
         .collect();
     names.sort();
     names.dedup();

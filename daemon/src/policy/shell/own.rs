@@ -5,6 +5,7 @@ use std::path::Path;
 use super::arg::Arg;
 use super::destructive::names_daemon_process;
 use super::find;
+use super::options::Options;
 use super::scope::Scope;
 use crate::policy::facts::CommandFact;
 use crate::policy::files::is_own_file;
@@ -55,7 +56,7 @@ const SOCKET_CLIENTS: &[&str] = &[
 /// Programs that change the files they name.
 const WRITERS: &[&str] = &[
     "rm", "rmdir", "unlink", "mv", "tee", "truncate", "shred", "dd", "chmod", "chown", "chgrp", "touch", "sed", "perl",
-    "ed", "ex", "sponge", "sqlite3", "mkfifo", "unzip", "curl", "wget", "patch", "vim", "vi", "nano",
+    "ruby", "ed", "ex", "sponge", "sqlite3", "mkfifo", "unzip", "curl", "wget", "patch", "vim", "vi", "nano",
 ];
 
 pub(super) fn check(name: &str, args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
@@ -82,13 +83,7 @@ fn written(name: &str, args: &[Arg], scope: &Scope) -> Vec<Arg> {
     let rest = args.get(1..).unwrap_or_default();
     match name {
         "find" if find::deletes(args) => find::start_points(args),
-        "sed" | "perl"
-            if !rest
-                .iter()
-                .any(|arg| arg.text.starts_with("-i") || arg.text.starts_with("--in-place")) =>
-        {
-            Vec::new()
-        }
+        "sed" | "perl" | "ruby" if !edits_in_place(args) => Vec::new(),
         "cp" | "ln" | "install" | "rsync" => {
             let into = rest
                 .iter()
@@ -99,6 +94,13 @@ fn written(name: &str, args: &[Arg], scope: &Scope) -> Vec<Arg> {
         name if WRITERS.contains(&name) || scope.below => rest.to_vec(),
         _ => Vec::new(),
     }
+}
+
+/// `sed -i`, `perl -pi -e …`.
+fn edits_in_place(args: &[Arg]) -> bool {
+    let sed = args.first().is_some_and(|first| first.text.ends_with("sed"));
+    let options = Options::read(args, if sed { "efl" } else { "eEIM" }, &[]);
+    options.letter("i") || options.long("in-place")
 }
 
 pub(super) fn file_reason(shown: &str) -> String {
@@ -117,6 +119,13 @@ pub(super) fn holds(arg: &Arg, scope: &Scope, fact: &CommandFact) -> bool {
 }
 
 fn raises(words: &[Arg]) -> bool {
+    let mut options = words
+        .iter()
+        .map(|word| word.text.as_str())
+        .take_while(|word| *word != "--");
+    if options.any(|word| matches!(word, "--help" | "-h")) {
+        return false;
+    }
     let text = |arg: &Arg| arg.text.clone();
     let words: Vec<String> = words.iter().map(text).collect();
     if words
@@ -140,13 +149,14 @@ fn changes(verb: &str, second: &str) -> bool {
     match verb {
         "config" | "rules" => SETTING_VERBS.contains(&second),
         "daemon" => matches!(second, "stop" | "restart" | "reload" | "install" | "uninstall"),
+        "model" => second == "confirm",
         "mode" => !second.is_empty(),
         verb => VERBS.contains(&verb),
     }
 }
 
 fn kills(name: &str, rest: &[Arg]) -> bool {
-    let names_it = |arg: &Arg| arg.text.contains("agentd") || names_daemon_process(arg);
+    let names_it = |arg: &Arg| arg.text.to_ascii_lowercase().contains("agentd") || names_daemon_process(arg);
     let verb = |verbs: &[&str]| rest.iter().any(|arg| verbs.contains(&arg.text.as_str()));
     match name {
         "kill" => rest

@@ -189,13 +189,13 @@ impl Walker<'_> {
             E::UppercasePattern {
                 parameter,
                 indirect,
-                pattern: None,
-            } => self.plain(parameter, *indirect, scope).map(str::to_uppercase),
+                pattern,
+            } if is_any_letter(pattern.as_deref()) => self.plain(parameter, *indirect, scope).map(str::to_uppercase),
             E::LowercasePattern {
                 parameter,
                 indirect,
-                pattern: None,
-            } => self.plain(parameter, *indirect, scope).map(str::to_lowercase),
+                pattern,
+            } if is_any_letter(pattern.as_deref()) => self.plain(parameter, *indirect, scope).map(str::to_lowercase),
             E::UppercaseFirstChar {
                 parameter, indirect, ..
             }
@@ -270,6 +270,7 @@ impl Walker<'_> {
         match name {
             "HOME" => Found::one(self.home(scope), true),
             "PWD" => Found::one(working_directory(scope), true),
+            "AGENTD_SOCKET" => Found::guess("/run/agentd/agentd.sock"),
             "IFS" => Found::one(Arg::sure(" \t\n"), true),
             name if HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_") => Found::harmless(),
             _ => Found::guess(UNKNOWN),
@@ -384,6 +385,11 @@ fn replace(text: &str, from: &str, to: &str, kind: &SubstringMatchKind) -> Strin
             .strip_suffix(from)
             .map_or_else(|| text.to_owned(), |rest| format!("{rest}{to}")),
     }
+}
+
+/// The pattern of `${x^^}` that is left out matches every letter.
+fn is_any_letter(pattern: Option<&str>) -> bool {
+    pattern.is_none_or(|pattern| pattern.is_empty() || pattern == "?")
 }
 
 fn integer(text: &str) -> Option<i64> {

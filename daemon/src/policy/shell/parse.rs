@@ -3,7 +3,7 @@
 //! The grammar recurses and backtracks, so what is nested too deeply or left open is refused before it is parsed:
 //! a command line must never be able to exhaust the daemon's stack or time.
 
-use brush_parser::ast::Program;
+use brush_parser::ast::{Command, CommandPrefixOrSuffixItem, IoFileRedirectKind, IoRedirect, Program};
 use brush_parser::word::{BraceExpressionMember, BraceExpressionOrText, WordPieceWithSource};
 use brush_parser::{ParserOptions, Token, TokenizerOptions};
 
@@ -48,6 +48,33 @@ pub(super) fn script(text: &str) -> Result<Program, Unreadable> {
     let tokens = brush_parser::uncached_tokenize_str(text, &tokenizer).map_err(|_| Unreadable::Syntax)?;
     check_tokens(&tokens)?;
     brush_parser::parse_tokens(&tokens, &options()).map_err(|_| Unreadable::Syntax)
+}
+
+/// Whether a text is one simple command of this name whose output goes where it usually goes.
+pub(super) fn is_one_command(text: &str, name: &str) -> bool {
+    let Ok(program) = script(text) else { return false };
+    let [list] = program.complete_commands.as_slice() else {
+        return false;
+    };
+    let [item] = list.0.as_slice() else { return false };
+    let [Command::Simple(simple)] = item.0.first.seq.as_slice() else {
+        return false;
+    };
+    let words = |item: &CommandPrefixOrSuffixItem| matches!(item, CommandPrefixOrSuffixItem::Word(_));
+    let redirects_errors = |item: &CommandPrefixOrSuffixItem| {
+        matches!(
+            item,
+            CommandPrefixOrSuffixItem::IoRedirect(IoRedirect::File(Some(2), IoFileRedirectKind::Write, _))
+        )
+    };
+    item.0.additional.is_empty()
+        && simple.prefix.is_none()
+        && simple.word_or_name.as_ref().is_some_and(|word| word.value == name)
+        && simple
+            .suffix
+            .iter()
+            .flat_map(|suffix| &suffix.0)
+            .all(|item| words(item) || redirects_errors(item))
 }
 
 /// Nesting as if nothing were quoted, which can only be more than there is.

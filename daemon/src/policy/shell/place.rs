@@ -117,6 +117,8 @@ impl Spot {
     pub(super) fn catastrophe(&self, fact: &CommandFact) -> Option<String> {
         match self.names.as_slice() {
             [] => return Some("the whole file system".to_owned()),
+            // `/$name`: the root itself if the name is empty, else a directory of the system.
+            [first] if first.starts_with(UNKNOWN) => return Some("a directory of the system".to_owned()),
             [first] if SYSTEM_DIRECTORIES.iter().any(|name| self.first_is(name, first)) => {
                 return Some(format!("the system directory /{first}"));
             }
@@ -206,6 +208,11 @@ impl Cwd {
         self.dirs.iter().filter_map(|dir| Spot::new(text, dir)).collect()
     }
 
+    /// Every path `text` may mean, as it is written: what `..` after a link leads to only the target can tell.
+    pub(super) fn paths(&self, text: &str) -> Vec<PathBuf> {
+        self.dirs.iter().map(|dir| dir.join(text)).collect()
+    }
+
     /// Whether it is certain that commands run inside the project.
     pub(super) fn is_inside(&self, fact: &CommandFact) -> bool {
         self.sure
@@ -219,13 +226,21 @@ impl Cwd {
 /// Files that are no files of the project but harmless to read.
 const HARMLESS_FILES: &[&str] = &["/dev/null", "/dev/stdin", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"];
 
+pub(super) fn is_harmless_file(path: &str) -> bool {
+    HARMLESS_FILES.contains(&path)
+}
+
 /// Why an operand may not be read without asking; none if it lies in the project and is no secret.
 pub(super) fn concern(operand: &Arg, cwd: &Cwd, fact: &CommandFact) -> Option<String> {
+    // `<(…)` is a pipe from commands that are judged themselves.
+    if operand.stream.is_some() && operand.text.chars().eq([UNKNOWN]) {
+        return None;
+    }
     if !operand.is_sure() {
         return Some(format!("The value of {} is not known before it runs.", operand.shown()));
     }
     let text = operand.text.as_str();
-    if text.is_empty() || HARMLESS_FILES.contains(&text) {
+    if text.is_empty() || is_harmless_file(text) {
         return None;
     }
     if !text.starts_with('/') && !cwd.sure {

@@ -33,6 +33,10 @@ fn concern(args: &[Arg], scope: &Scope, fact: &CommandFact) -> Option<String> {
         return Some(format!("{name} is a program named by its path."));
     }
     let rest = args.get(1..).unwrap_or_default();
+    // The names a pattern becomes are read by the shell, whatever the command then does with them.
+    if let Some(reason) = patterns(rest).find_map(|arg| place::concern(arg, &scope.cwd, fact)) {
+        return Some(reason);
+    }
     match name {
         "git" => return sandboxed(fact, "git").or_else(|| git::concern(args, scope, fact)),
         "find" => return find::concern(args, scope, fact),
@@ -93,15 +97,29 @@ fn sandboxed(fact: &CommandFact, name: &str) -> Option<String> {
         .then(|| format!("`{name}` can be made to run programs, and the read-only sandbox is not available here."))
 }
 
-/// The words of a harmless command that name files.
-pub(super) fn files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> Vec<&'a Arg> {
+/// Typed or unquoted words that the shell replaces by the names of files.
+fn patterns(words: &[Arg]) -> impl Iterator<Item = &Arg> {
+    words.iter().filter(|arg| arg.glob && arg.is_sure())
+}
+
+/// What a harmless command reads: the words that name files, and the directories the shell lists for its patterns.
+pub(super) fn files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> Vec<&'a str> {
+    let operands = operand_files(args, scope, fact)
+        .into_iter()
+        .map(|arg| arg.text.as_str());
+    let listed =
+        patterns(args.get(1..).unwrap_or_default()).filter_map(|arg| arg.text.trim_end_matches('/').rsplit_once('/'));
+    operands.chain(listed.map(|(directory, _)| directory)).collect()
+}
+
+fn operand_files<'a>(args: &'a [Arg], scope: &Scope, fact: &CommandFact) -> Vec<&'a Arg> {
     let Some((first, rest)) = args.split_first() else {
         return Vec::new();
     };
     let named = |command: &&Command| command.names.split(' ').any(|known| known == first.text);
     let Some(command) = COMMANDS.iter().find(named) else {
         let words = match first.text.as_str() {
-            "git" => git::operands(args),
+            "git" => return git::files(args),
             "cd" | "find" | "test" | "[" => rest,
             _ => &[],
         };
@@ -207,6 +225,9 @@ impl<'a> Call<'a> {
             if !value.is_printable() {
                 return Err(format!("The value of {text} is not known before it runs."));
             }
+            if let Some(reason) = value_concern(command, text, &value.text) {
+                return Err(reason);
+            }
             if option.is_file
                 && let Some(reason) = place::concern(value, &scope.cwd, fact)
             {
@@ -286,6 +307,28 @@ impl<'a> Call<'a> {
         }
         operands.iter().find_map(file)
     }
+}
+
+/// Options that choose the files to read.
+const CHOOSING: &[&str] = &["--include", "--glob", "--iglob", "-g"];
+
+/// Why the value of an option should be asked about, whatever it is the value of.
+fn value_concern(command: &Command, option: &str, value: &str) -> Option<String> {
+    let assigns = command.operands == Operands::Awk && (option.starts_with("-v") || option.starts_with("--a"));
+    if assigns
+        && !value
+            .split_once('=')
+            .is_some_and(|(name, _)| awk::may_be_assigned(name))
+    {
+        return Some(format!("{value} can change what the `awk` program does."));
+    }
+    let chooses = CHOOSING.iter().any(|choosing| option.starts_with(choosing));
+    let secret = chooses
+        && value
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| place::names_secret(name, true));
+    secret.then(|| format!("{value} may hold secrets."))
 }
 
 fn script_concern(kind: Operands, script: &str) -> Option<String> {

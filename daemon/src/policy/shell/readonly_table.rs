@@ -385,10 +385,10 @@ pub(super) const COMMANDS: &[Command] = &[
             "awk gawk mawk",
             Awk,
             "",
-            "F",
-            "field-separator= posix traditional sandbox re-interval",
+            "Fv",
+            "field-separator= assign= posix traditional sandbox re-interval",
         ),
-        "f i l v E file include load exec assign o output d p profile dump-variables pretty-print D debug",
+        "f i l E file include load exec o output d p profile dump-variables pretty-print D debug",
     )),
     without(
         row(

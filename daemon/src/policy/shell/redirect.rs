@@ -3,7 +3,6 @@
 use brush_parser::ast::{IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, ProcessSubstitutionKind, RedirectList};
 
 use super::arg::{Arg, Stream};
-use super::place::Spot;
 use super::scope::Scope;
 use super::walk::Walker;
 use super::{destructive, place};
@@ -86,13 +85,19 @@ impl Walker<'_> {
             IoFileRedirectTarget::Fd(_) => return Redirected::default(),
             IoFileRedirectTarget::ProcessSubstitution(direction, subshell) => {
                 let output = self.list(&subshell.list, &mut scope.clone());
-                if matches!(direction, ProcessSubstitutionKind::Read) {
+                if matches!(
+                    (kind, direction),
+                    (IoFileRedirectKind::Read, ProcessSubstitutionKind::Read)
+                ) {
                     scope.stdin = output;
+                    return Redirected {
+                        shown: Some(format!("{operator} <(…)")),
+                        concern: None,
+                    };
                 }
-                let concern = Some("Process substitutions are not looked into.".to_owned());
                 return Redirected {
-                    shown: Some(format!("{operator} (…)")),
-                    concern,
+                    shown: Some(format!("{operator} >(…)")),
+                    concern: Some("It writes to a command.".to_owned()),
                 };
             }
             IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => word,
@@ -101,7 +106,7 @@ impl Walker<'_> {
         match kind {
             IoFileRedirectKind::Read => {
                 scope.stdin = None;
-                self.reads.extend(scope.cwd.spots(&name.text).iter().map(Spot::path));
+                self.reads.extend(scope.cwd.paths(&name.text));
                 let concern = place::concern(&name, &scope.cwd, self.fact);
                 Redirected::shown(&operator, &name).because(concern)
             }

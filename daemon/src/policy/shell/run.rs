@@ -9,7 +9,7 @@ use super::rough::is_name;
 use super::scope::{Scope, may_be_set};
 use super::walk::Walker;
 use super::wrappers::{self, Inner};
-use super::{destructive, output, readonly};
+use super::{destructive, escapes, output, readonly};
 
 impl Walker<'_> {
     /// Judges one command whose words are expanded. Returns the guess of what it prints.
@@ -50,11 +50,7 @@ impl Walker<'_> {
         if let Some(part) = self.parts.get_mut(at) {
             if standing == Standing::Harmless {
                 let files = readonly::files(&args, scope, self.fact);
-                part.files = files
-                    .iter()
-                    .flat_map(|file| before.spots(&file.text))
-                    .map(|spot| spot.path())
-                    .collect();
+                part.files = files.into_iter().flat_map(|file| before.paths(file)).collect();
             }
             part.standing = standing;
         }
@@ -71,6 +67,9 @@ impl Walker<'_> {
             inner.params = args.get(1..).unwrap_or_default().to_vec();
             inner.functions.remove(name);
             let output = self.compound(&body, &mut inner);
+            // A function runs in this very shell.
+            scope.cwd = inner.cwd;
+            scope.vars = inner.vars;
             return (asks("It calls a function."), output);
         }
         if let Some(result) = self.shell_state(name, args, scope) {
@@ -93,6 +92,7 @@ impl Walker<'_> {
             let mut child = scope.clone();
             match run {
                 Inner::Command(args) => output = self.run(args, Vec::new(), &mut child),
+                Inner::Shell(args) => output = self.run(args, Vec::new(), scope),
                 Inner::Below(args) => {
                     child.below = true;
                     self.run(args, Vec::new(), &mut child);
@@ -138,6 +138,10 @@ impl Walker<'_> {
                     scope.assign(&variable, value);
                 }
                 asks(&format!("`{name}` changes or shows the environment."))
+            }
+            "printf" if rest.first().is_some_and(|arg| arg.text.starts_with("-v")) => {
+                print_into(rest, scope);
+                asks("`printf -v` sets a variable.")
             }
             "unset" => {
                 rest.iter().for_each(|arg| drop(scope.vars.remove(&arg.text)));
@@ -202,6 +206,21 @@ fn assignment(arg: &Arg) -> Option<(String, Arg)> {
     })
 }
 
+/// `printf -v NAME FORMAT WORDS…`.
+fn print_into(rest: &[Arg], scope: &mut Scope) {
+    let words: Vec<&str> = rest.iter().map(|arg| arg.text.as_str()).collect();
+    let (name, text) = match words.as_slice() {
+        ["-v", name, format, words @ ..] => (*name, escapes::printf(format, words)),
+        [attached, format, words @ ..] => (attached.trim_start_matches("-v"), escapes::printf(format, words)),
+        _ => return,
+    };
+    let value = Arg {
+        certainty: Certainty::Unknown,
+        ..Arg::sure(text)
+    };
+    scope.assign(name, value);
+}
+
 /// A word of `set` that only makes the shell stop where a command fails or a variable is missing.
 fn stops_early(arg: &Arg) -> bool {
     arg.is_sure()
@@ -218,10 +237,22 @@ fn reads_plainly(arg: &Arg) -> bool {
 
 /// `read` takes the first line of its input if that is known. What comes out of the commands before it was judged with them.
 fn read_into(rest: &[Arg], certainty: Certainty, scope: &mut Scope) {
-    let line = scope.stdin.as_ref().and_then(|stream| stream.items.first().cloned());
-    let value = Arg {
-        certainty,
-        ..line.unwrap_or_else(Arg::unknown)
+    let stream = scope.stdin.as_ref();
+    // `read -r NAME` takes the whole line; more names, backslashes and separators would make other names of it.
+    let whole = matches!(rest, [raw, _] if raw.text == "-r")
+        && scope.vars.get("IFS").is_none_or(|var| var.value.text.is_empty());
+    let value = if whole && certainty == Certainty::Output && stream.is_some_and(|stream| stream.project_files) {
+        // Some file of the project: as a variable that runs over what a pattern matched.
+        Arg {
+            glob: true,
+            ..Arg::sure("*")
+        }
+    } else {
+        let line = stream.and_then(|stream| stream.items.first().cloned());
+        Arg {
+            certainty,
+            ..line.unwrap_or_else(Arg::unknown)
+        }
     };
     for arg in rest.iter().filter(|arg| is_name(&arg.text)) {
         scope.assign(&arg.text, value.clone());

@@ -111,11 +111,11 @@ const HARMLESS_ASSIGNMENTS: &[&str] = &["LANG", "LANGUAGE", "TZ", "NO_COLOR", "C
 
 /// Names in capitals that scripts use for themselves and no program of the built-in list reads from its environment.
 const PLAIN_NAMES: &[&str] = &[
-    "A", "B", "C", "D", "E", "F", "G", "I", "K", "L", "M", "N", "P", "R", "S", "T", "U", "V", "W", "X", "Y", "Z",
-    "BAR", "BASE", "BRANCH", "COMMIT", "COUNT", "DIR", "DIRS", "END", "EXT", "FILE", "FILES", "FOO", "FROM", "HASH",
-    "INPUT", "LINE", "LOG", "MSG", "NAME", "NAMES", "NUM", "OUT", "OUTPUT", "PATTERN", "PKG", "PREFIX", "REF", "REPO",
-    "RESULT", "ROOT", "SHA", "SIZE", "SRC", "START", "SUFFIX", "TAG", "TARGET", "TEXT", "TOTAL", "VALUE", "VERSION",
-    "WORD",
+    "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O", "P", "Q", "R", "S", "T", "U", "V", "W",
+    "X", "Y", "Z", "BAR", "BASE", "BRANCH", "COMMIT", "COUNT", "DIR", "DIRS", "END", "EXT", "FILE", "FILES", "FOO",
+    "FROM", "HASH", "HEAD", "LAST", "LATEST", "NEW", "OLD", "PARENT", "INPUT", "LINE", "LOG", "MSG", "NAME", "NAMES",
+    "NUM", "OUT", "OUTPUT", "PATTERN", "PKG", "PREFIX", "REF", "REPO", "RESULT", "ROOT", "SHA", "SIZE", "SRC", "START",
+    "SUFFIX", "TAG", "TARGET", "TEXT", "TOTAL", "VALUE", "VERSION", "WORD",
 ];
 
 /// Whether `NAME=… command` is harmless.

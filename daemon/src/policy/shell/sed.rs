@@ -3,7 +3,7 @@
 //! Whatever this reader does not know asks. It follows GNU sed, whose `e`, `w`, `W`, `r`, `R` run and write.
 
 /// Commands without anything after them.
-const PLAIN: &str = "pdqQ=nNhHgGxPDz";
+const PLAIN: &str = "pdqQ=nNhHgGxPDzl";
 
 /// Why a script should be asked about; none if it only prints.
 pub(super) fn concern(script: &str) -> Option<String> {
@@ -116,6 +116,12 @@ impl Reader {
                 self.skip(|c| c.is_ascii_digit());
                 self.end()
             }
+            ':' | 'b' | 't' | 'T' => {
+                self.skip(|c| c == ' ');
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+                // Versions differ in what ends a label besides these.
+                matches!(self.peek(), None | Some('\n' | ';' | ' ')).then_some(())
+            }
             's' => {
                 let delimiter = self.delimiter()?;
                 self.until(delimiter, Text::Regex)?;
@@ -204,6 +210,10 @@ mod tests {
             r"\,a,p",
             "n;d",
             "1{/x/p}",
+            ":a;N;$!ba;s/\\n/ /g",
+            "s/a/b/;t;d",
+            "b end\n:end",
+            "l",
         ] {
             assert_eq!(concern(script), None, "{script}");
         }
@@ -224,7 +234,10 @@ mod tests {
             "a text",
             "i\\x",
             "c x",
-            "b end",
+            "b end w out",
+            "ba}",
+            ":a w out",
+            "t;e",
             "s/[/]/;e id;/",
             "{p",
             "p}",

@@ -18,19 +18,26 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
     let rest = args.get(1..).unwrap_or_default();
     match name {
         shell if SHELLS.contains(&shell) => Some(shell_call(args, scope)),
-        "eval" => asks("`eval` runs text as a command.", vec![Inner::Here(joined(rest))]),
+        "eval" => asks(
+            "`eval` runs text as a command.",
+            vec![Inner::Here(joined(after_dashes(rest)))],
+        ),
         "source" | "." => asks("It runs a script in this shell.", streamed(rest.first(), scope)),
         "trap" => asks(
             "A trap runs a command later.",
-            vec![Inner::Here(
-                rest.first().map(|arg| arg.text.clone()).unwrap_or_default(),
-            )],
+            after_dashes(rest)
+                .first()
+                .map(|arg| Inner::Here(arg.text.clone()))
+                .into_iter()
+                .collect(),
         ),
         "su" | "runuser" => {
             let options = Options::read(args, "csgGuwC", &["command", "shell", "user", "group"]);
             let script = options.value("c").or_else(|| options.value("command")).map(script);
-            let command = (name == "runuser" && script.is_none() && options.value("u").is_some())
-                .then(|| Inner::Command(options.operands.iter().map(|arg| (*arg).clone()).collect()));
+            let command = (name == "runuser" && script.is_none() && options.value("u").is_some()).then(|| {
+                let leading = Options::leading(args, "gGu", &["user", "group"]);
+                Inner::Command(leading.operands.into_iter().cloned().collect())
+            });
             asks("It runs as another user.", script.into_iter().chain(command).collect())
         }
         "script" => {
@@ -62,11 +69,28 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
             let command = command.map(|words| Inner::Command(words.iter().map(|arg| (*arg).clone()).collect()));
             asks("`flock` runs a command.", text.into_iter().chain(command).collect())
         }
+        "hyperfine" => {
+            let options = Options::read(
+                args,
+                "wmMrspcSLDiunNP",
+                &["warmup", "runs", "prepare", "setup", "cleanup"],
+            );
+            let texts = options.operands.iter().map(|arg| script(&arg.text));
+            asks("`hyperfine` runs commands.", texts.collect())
+        }
         "at" | "batch" => asks(
             "It runs commands later.",
             stdin_script(scope, Vec::new()).into_iter().collect(),
         ),
         _ => None,
+    }
+}
+
+/// The words behind a leading `--`.
+fn after_dashes(words: &[Arg]) -> &[Arg] {
+    match words.split_first() {
+        Some((first, rest)) if first.text == "--" => rest,
+        _ => words,
     }
 }
 

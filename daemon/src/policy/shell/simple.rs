@@ -98,6 +98,14 @@ impl Walker<'_> {
                 around.after.extend(shown);
                 around.extras.extend(concern);
             }
+            // `declare -a name=(…)`.
+            CommandPrefixOrSuffixItem::AssignmentWord(assignment, _)
+                if matches!(assignment.value, AssignmentValue::Array(_)) =>
+            {
+                let (name, var) = self.evaluate(assignment, scope);
+                args.push(Arg::sure(name.as_str()));
+                scope.vars.insert(name, var);
+            }
             CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
                 if !self.count_text(word.value.len()) {
                     return;
@@ -105,11 +113,13 @@ impl Walker<'_> {
                 args.extend(self.expand_word(&word.value, scope));
             }
             CommandPrefixOrSuffixItem::ProcessSubstitution(kind, subshell) => {
-                self.ask("Process substitutions are not looked into.");
                 let output = self.list(&subshell.list, &mut scope.clone());
-                args.push(match (kind, output) {
-                    (ProcessSubstitutionKind::Read, Some(stream)) => Arg::from(stream),
-                    _ => Arg::unknown(),
+                args.push(match kind {
+                    ProcessSubstitutionKind::Read => Arg::from(output.unwrap_or_default()),
+                    ProcessSubstitutionKind::Write => {
+                        self.ask("It writes to a command.");
+                        Arg::unknown()
+                    }
                 });
             }
         }
@@ -137,7 +147,9 @@ impl Walker<'_> {
         let mut hidden = Vec::new();
         for assignment in assignments {
             let (name, mut var) = self.evaluate(assignment, scope);
-            if !may_precede_command(&name) || !var.value.is_printable() {
+            // Children do not take over separators; `read` splits its line by them.
+            let harmless = may_precede_command(&name) || (name == "IFS" && var.value.is_sure());
+            if !harmless || !var.value.is_printable() {
                 around
                     .extras
                     .push(format!("Setting {name} can change what the command runs."));

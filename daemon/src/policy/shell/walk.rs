@@ -12,7 +12,7 @@ use brush_parser::ast::{
 };
 
 use super::arg::{Arg, Stream};
-use super::fork_bomb::CallGraph;
+use super::fork_bomb::{self, CallGraph};
 use super::parse::{self, Unreadable};
 use super::part::Part;
 use super::place::Cwd;
@@ -154,7 +154,23 @@ impl<'a> Walker<'a> {
         self.lose_sight(&format!("The command cannot be judged: {problem}."));
         let around = self.fact.text.clone();
         let whole = (first && text != around).then_some(around);
-        for words in whole.as_deref().into_iter().chain([text]).flat_map(rough::commands) {
+        for text in whole.as_deref().into_iter().chain([text]) {
+            if fork_bomb::looks_like(text) {
+                self.block(fork_bomb::REASON.to_owned());
+            }
+            self.run_roughly(text, scope);
+        }
+    }
+
+    /// Only the guard looks at a text that may hold commands.
+    fn guard_roughly(&mut self, text: &str, scope: &Scope) {
+        let parts = self.parts.len();
+        self.run_roughly(text, scope);
+        self.parts.truncate(parts);
+    }
+
+    fn run_roughly(&mut self, text: &str, scope: &Scope) {
+        for words in rough::commands(text) {
             let args = words
                 .into_iter()
                 .map(|word| Arg {
@@ -312,6 +328,8 @@ impl<'a> Walker<'a> {
             CompoundCommand::Arithmetic(command) => {
                 self.ask("Arithmetic commands can set variables.");
                 self.arithmetic(&command.expr.value, scope);
+                // The grammar takes `( (` for `((`, and the shell then runs what is in it.
+                self.guard_roughly(&command.expr.value, scope);
                 None
             }
             CompoundCommand::ArithmeticForClause(clause) => {
@@ -387,7 +405,7 @@ impl<'a> Walker<'a> {
         self.ask("It defines a function, which can take the place of a command.");
         let name = function.fname.value.clone();
         if self.calls.define(&name, &function.body.0) {
-            self.block("It is a fork bomb: a function that starts itself again and again.".to_owned());
+            self.block(fork_bomb::REASON.to_owned());
         }
         let mut inner = scope.clone();
         inner.params = vec![Arg::unknown(); 9];

@@ -4,7 +4,7 @@ use super::arg::{Arg, Certainty};
 use super::part::Standing;
 use super::rough::is_name;
 use super::scope::{Scope, may_precede_command};
-use super::{find, shells, xargs};
+use super::{find, git, shells, xargs};
 
 /// What a command runs, and what is said about the command itself.
 pub(super) struct Unwrapped {
@@ -15,6 +15,8 @@ pub(super) struct Unwrapped {
 /// Something a wrapper runs.
 pub(super) enum Inner {
     Command(Vec<Arg>),
+    /// A command of this very shell: `builtin cd /`.
+    Shell(Vec<Arg>),
     /// A command whose operands stand for everything below them.
     Below(Vec<Arg>),
     /// A command in another directory.
@@ -52,24 +54,30 @@ const fn wrapper(name: &'static str, letters: &'static str, long: &'static [&'st
     }
 }
 
-const fn passing(name: &'static str, letters: &'static str, skip: usize, passes: &'static [&'static str]) -> Wrapper {
+const fn passing(
+    name: &'static str,
+    letters: &'static str,
+    long: &'static [&'static str],
+    skip: usize,
+    passes: &'static [&'static str],
+) -> Wrapper {
     Wrapper {
         name,
         letters,
-        long: &[],
+        long,
         skip,
         passes: Some(passes),
     }
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    passing("env", "uCP", 0, &[]),
-    passing("command", "", 0, &["-p"]),
-    passing("time", "fo", 0, &["-p"]),
-    passing("timeout", "sk", 1, &[]),
-    passing("nice", "n", 0, &["-n"]),
-    passing("stdbuf", "ioe", 0, &["-i", "-o", "-e"]),
-    passing("builtin", "", 0, &[]),
+    passing("env", "uCP", &["split-string", "unset", "chdir"], 0, &[]),
+    passing("command", "", &[], 0, &["-p"]),
+    passing("time", "fo", &["format", "output"], 0, &["-p"]),
+    passing("timeout", "sk", &["signal", "kill-after"], 1, &[]),
+    passing("nice", "n", &["adjustment"], 0, &["-n"]),
+    passing("stdbuf", "ioe", &["input", "output", "error"], 0, &["-i", "-o", "-e"]),
+    passing("builtin", "", &[], 0, &[]),
     wrapper(
         "sudo",
         "ughpCTRrtDU",
@@ -117,6 +125,16 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("coproc", "", &[], 0),
     wrapper("fakeroot", "lsib", &[], 0),
     wrapper("faketime", "", &[], 1),
+    wrapper("ssh-agent", "aEPt", &[], 0),
+    wrapper("nsenter", "tSG", &["target", "setuid", "setgid"], 0),
+    wrapper("firejail", "", &[], 0),
+    wrapper("gosu", "", &[], 1),
+    wrapper("su-exec", "", &[], 1),
+    wrapper("cpulimit", "lpeP", &["limit", "pid", "exe", "path"], 0),
+    wrapper("xvfb-run", "enfsp", &["server-num", "server-args"], 0),
+    wrapper("tini", "pe", &[], 0),
+    wrapper("dumb-init", "r", &[], 0),
+    wrapper("entr", "", &[], 0),
     wrapper("then", "", &[], 0),
     wrapper("do", "", &[], 0),
 ];
@@ -126,6 +144,8 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
     match name {
         "xargs" | "parallel" => return Some(xargs::unwrap(args, scope)),
         "find" => return find::unwrap(args),
+        "git" => return git::unwrap(args),
+        "fd" | "fdfind" => return find::unwrap_fd(args),
         "command" if args.get(1).is_some_and(|arg| matches!(arg.text.as_str(), "-v" | "-V")) => return None,
         _ => {}
     }
@@ -164,6 +184,7 @@ impl Wrapper {
         } else if !rest.is_empty() {
             inner.push(match stripped.directory {
                 Some(directory) => Inner::In(directory, rest.to_vec()),
+                None if matches!(self.name, "builtin" | "command") => Inner::Shell(rest.to_vec()),
                 None => Inner::Command(rest.to_vec()),
             });
         }
@@ -211,6 +232,10 @@ impl Stripped<'_> {
                 break;
             };
             at += usize::from(takes_next);
+            // What follows the text of `env -S` belongs to its command.
+            if self.split.is_some() {
+                break;
+            }
         }
         args.get(at..).unwrap_or_default()
     }
@@ -222,8 +247,7 @@ impl Stripped<'_> {
             .split_once('=')
             .map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         let env = self.wrapper.name == "env";
-        let separate = value.is_none()
-            && (self.wrapper.long.contains(&name) || (env && matches!(name, "split-string" | "unset" | "chdir")));
+        let separate = value.is_none() && self.wrapper.long.contains(&name);
         let value = value.or_else(|| next.filter(|_| separate).map(|arg| arg.text.clone()));
         match name {
             "split-string" if env => self.split = value,

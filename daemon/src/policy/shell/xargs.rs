@@ -8,6 +8,9 @@ use super::wrappers::{Inner, Unwrapped};
 /// Commands that only read, whatever words they are given: none of their options writes or starts anything.
 const ONLY_READ: &[&str] = &["cat", "wc", "head", "grep", "stat", "ls", "basename", "dirname", "echo"];
 
+/// Commands that only print the words they are given.
+const ONLY_PRINT: &[&str] = &["echo", "basename", "dirname"];
+
 /// Long options whose value is the next word.
 const LONG_WITH_VALUE: &[&str] = &[
     "replace",
@@ -23,7 +26,7 @@ const LONG_WITH_VALUE: &[&str] = &[
 ];
 
 pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
-    let call = Call::read(args);
+    let mut call = Call::read(args);
     let Some(first) = call.command.first() else {
         let standing = Standing::Asks("Its words come from somewhere else.".to_owned());
         return Unwrapped {
@@ -32,8 +35,9 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
         };
     };
     let trusted = scope.stdin.as_ref().is_some_and(|stream| stream.project_files);
+    let prints = ONLY_PRINT.contains(&first.text.as_str());
     let reads = ONLY_READ.contains(&first.text.as_str()) || (first.text.ends_with("sum") && !first.text.contains('/'));
-    let standing = if call.plain && reads && trusted && !args.first().is_some_and(|arg| arg.expanded) {
+    let standing = if call.plain && (prints || (reads && trusted)) && !args.first().is_some_and(|arg| arg.expanded) {
         Standing::Harmless
     } else {
         Standing::Asks("Its words come from another command and can be options or files anywhere.".to_owned())
@@ -49,15 +53,43 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
     if let Some(at) = call.command.iter().position(|word| word.text == ":::") {
         // `parallel` takes words from its own command line too.
         stdin.items = call.command.get(at + 1..).unwrap_or_default().to_vec();
+        stdin.text = None;
+        call.place.get_or_insert_with(|| "{}".to_owned());
+    }
+    // With `-I` each line is one word.
+    if let (Some(_), Some(text)) = (&call.place, &stdin.text) {
+        stdin.items = text.lines().map(|line| guessed(line.trim_start())).collect();
+    }
+    // With `-0` the text between two zeros is one.
+    if let (true, None, Some(text)) = (call.zeros, &call.place, &stdin.text) {
+        stdin.items = text.split('\0').filter(|item| !item.is_empty()).map(guessed).collect();
     }
     let words = call.with_items(&stdin.items);
-    Unwrapped {
-        inner: vec![if stdin.below {
-            Inner::Below(words)
-        } else {
-            Inner::Command(words)
-        }],
-        standing,
+    let mut inner = Vec::new();
+    if args.first().is_some_and(|name| name.text.ends_with("parallel")) {
+        // It hands its words to a shell.
+        let text = words
+            .iter()
+            .take_while(|word| word.text != ":::")
+            .map(|word| word.text.as_str());
+        inner.push(Inner::Script {
+            text: text.collect::<Vec<_>>().join(" "),
+            zero: None,
+            params: Vec::new(),
+        });
+    }
+    inner.push(if stdin.below {
+        Inner::Below(words)
+    } else {
+        Inner::Command(words)
+    });
+    Unwrapped { inner, standing }
+}
+
+fn guessed(text: &str) -> Arg {
+    Arg {
+        certainty: Certainty::Unknown,
+        ..Arg::sure(text)
     }
 }
 
@@ -67,6 +99,8 @@ struct Call<'a> {
     place: Option<String>,
     /// Only options that change how many words a call gets.
     plain: bool,
+    /// Its words end with zeros.
+    zeros: bool,
 }
 
 impl<'a> Call<'a> {
@@ -75,6 +109,7 @@ impl<'a> Call<'a> {
             command: &[],
             place: None,
             plain: true,
+            zeros: false,
         };
         let mut at = 1;
         while let Some(arg) = args.get(at) {
@@ -103,7 +138,8 @@ impl<'a> Call<'a> {
         for (i, letter) in cluster.char_indices() {
             let attached = cluster.get(i + letter.len_utf8()..).unwrap_or_default();
             match letter {
-                '0' | 'r' | 't' => {}
+                '0' => self.zeros = true,
+                'r' | 't' => {}
                 'n' | 'L' | 'P' | 'I' | 's' | 'd' | 'E' | 'a' | 'J' | 'j' => {
                     self.plain &= matches!(letter, 'n' | 'L' | 'P' | 'I');
                     if matches!(letter, 'I' | 'J') {
@@ -142,9 +178,12 @@ impl<'a> Call<'a> {
         for word in self.command {
             if word.text.contains(place.as_str()) && !items.is_empty() {
                 words.extend(items.iter().map(|item| put(word, place, item)));
-            } else if word.text == *place {
-                // A file of the project, by the caller's word.
-                words.push(Arg::sure("./x"));
+            } else if word.text.contains(place.as_str()) {
+                // Some file of the project, by the caller's word; the one nearest to its edge is the project itself.
+                words.push(Arg {
+                    text: word.text.replace(place.as_str(), "."),
+                    ..word.clone()
+                });
             } else {
                 words.push(word.clone());
             }

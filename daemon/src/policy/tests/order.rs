@@ -37,6 +37,7 @@ fn file(tool: &str, name: &str, access: Access) -> Facts {
         },
         secret: name.contains(".env"),
         protected: name.starts_with(".git/"),
+        foreign: false,
         resolved,
         access,
     };
@@ -533,6 +534,7 @@ fn what_the_target_found_makes_a_harmless_command_ask() {
         access: Access::Read,
         secret,
         protected: false,
+        foreign: false,
     };
     assert_eq!(with(Vec::new()), Decision::Allow);
     assert_eq!(
@@ -564,6 +566,13 @@ fn the_target_is_asked_about_files_that_would_be_read_unasked() {
         named("echo /etc/passwd; printf '%s' /etc; rm /x; cat \"$Y\""),
         [] as [String; 0]
     );
+    // `..` after a link leads where the system goes, so words are handed on as they are written.
+    assert_eq!(
+        named("cat link/../a /dev/null; [[ -f b/../c ]]; git -C link/.. status"),
+        [inside("b/../c"), inside("link/.."), inside("link/../a")]
+    );
+    // The shell lists directories for a command that reads none.
+    assert_eq!(named("echo link/* *"), [inside("link")]);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use crate::policy::{Decision, Mode};
 
 const CASES: &str = include_str!("cases.txt");
 
-fn cases() -> impl Iterator<Item = (&'static str, String)> {
+/// Verdict and command of each case.
+pub(super) fn cases() -> impl Iterator<Item = (&'static str, String)> {
     CASES
         .lines()
         .filter_map(|row| row.split_once('\t'))

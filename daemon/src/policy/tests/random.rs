@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::line;
+use super::{line, own};
 use crate::policy::{Decision, Mode};
 
 const DESTRUCTIVE: &[&str] = &[
@@ -143,4 +143,117 @@ fn scripts_inside_scripts_are_followed_sixteen_deep() {
     let nest = |depth: usize| (0..depth).fold("rm -rf /".to_owned(), |inner, _| format!("eval {inner}"));
     assert_eq!(line(&nest(14), Mode::All, &[]).decision, Decision::Blocked);
     assert_eq!(line(&nest(40), Mode::All, &[]).decision, Decision::Ask);
+}
+
+/// The same numbers for the same seed, so that a line that fails can be found again.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or_default() % end.max(1)
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Ways to say the same thing.
+const DISGUISES: &[fn(&str) -> String] = &[
+    |text| format!("true; {text}"),
+    |text| format!("{text}\ntrue"),
+    |text| format!("ls -la | head && {{ {text}\n}}"),
+    |text| format!("({text}\n)"),
+    |text| format!("bash -c {}", quoted(text)),
+    |text| format!("sudo -n timeout 5 sh -c {}", quoted(text)),
+    |text| format!("eval {}", quoted(text)),
+    |text| format!("x={}; eval \"$x\"", quoted(text)),
+    |text| format!("bash <<'END{0}'\n{text}\nEND{0}", text.len()),
+    |text| format!("bash <<< {}", quoted(text)),
+];
+
+#[test]
+fn what_is_blocked_stays_blocked_in_every_disguise() {
+    // `$0` and parameters mean something else in another shell, and a word of the shell's own is none in `eval`'s text.
+    let depends = ["$0", "$*", "case ", "set --", "$1", "$@", "EOF", "trap", "'\\''"];
+    let mut dice = Dice(1);
+    let texts: Vec<String> = own::cases()
+        .filter(|(verdict, text)| *verdict == "blocked" && !depends.iter().any(|word| text.contains(word)))
+        .map(|(_, text)| text)
+        .collect();
+    let mut lifted = Vec::new();
+    for text in &texts {
+        for _ in 0..2 {
+            let first = DISGUISES[dice.below(DISGUISES.len())](text);
+            let twice = DISGUISES[dice.below(DISGUISES.len())](&first);
+            for disguised in [first, twice] {
+                let verdict = line(&disguised, Mode::All, &[]);
+                if verdict.decision != Decision::Blocked {
+                    lifted.push(format!("{disguised}\n  {}", verdict.reason));
+                }
+            }
+        }
+    }
+    assert!(lifted.is_empty(), "{} lifted:\n{}", lifted.len(), lifted.join("\n"));
+}
+
+#[test]
+fn any_slip_of_the_pen_is_judged() {
+    const INK: &[&str] = &[
+        "'",
+        "\"",
+        "`",
+        "$(",
+        ")",
+        "{",
+        "}",
+        "((",
+        "))",
+        "<(",
+        ">",
+        "<<<",
+        "|",
+        "&",
+        ";",
+        "\\",
+        "\n",
+        " ",
+        "*",
+        "[[",
+        "]]",
+        "$",
+        "${",
+        "#",
+        "!",
+        "~",
+        "=",
+        "\r",
+        "\u{202e}",
+        "for x in ",
+        "; do ",
+        "; done",
+        "[",
+        "]",
+        "xargs ",
+        "-I{} ",
+    ];
+    let mut dice = Dice(2);
+    let texts: Vec<String> = own::cases().map(|(_, text)| text).collect();
+    for _ in 0..2_000 {
+        let mut chars: Vec<char> = texts[dice.below(texts.len())].chars().take(2_000).collect();
+        for _ in 0..=dice.below(4) {
+            let at = dice.below(chars.len());
+            match dice.below(3) {
+                0 if !chars.is_empty() => drop(chars.remove(at)),
+                1 => drop(chars.splice(at..at, INK[dice.below(INK.len())].chars())),
+                _ => chars.truncate(at),
+            }
+        }
+        let text: String = chars.into_iter().collect();
+        assert!(!line(&text, Mode::Ask, &[]).reason.is_empty(), "{text}");
+    }
 }

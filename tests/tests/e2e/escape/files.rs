@@ -4,6 +4,7 @@ use super::{outputs, turn};
 use serde_json::{Value, json};
 use tests::daemon::TestDaemon;
 use tests::model_server::{ModelServer, Reply, Script, Wire};
+use tests::skip;
 
 /// What lies outside.
 const SECRET: &str = "TOP-SECRET-CONTENT";
@@ -166,6 +167,44 @@ async fn a_file_with_a_second_name_outside_is_replaced_under_its_own_name_alone(
     );
     let outputs = outputs(&daemon, &session)?;
     assert!(outputs[1].contains("1 more hard link"), "it is said: {outputs:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_name_for_somebody_elses_file_asks_before_it_is_read_and_no_search_goes_into_it() -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        skip!("only root may give a file to somebody else");
+    }
+    let script = Script::by_step([
+        Reply::default()
+            .call("grep", json!({"pattern": "theirs"}))
+            .call("read_file", json!({"path": "own"}))
+            .call("read_file", json!({"path": "linked"}))
+            .call("bash", json!({"command": "cat linked"})),
+        Reply::text("done"),
+    ]);
+    let server = ModelServer::start(script)?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let (outside, project) = (daemon.home.path().join("outside"), daemon.home.project());
+    std::fs::write(&outside, "theirs\n")?;
+    std::os::unix::fs::chown(&outside, Some(54_321), None)?;
+    std::fs::hard_link(&outside, project.join("linked"))?;
+    std::fs::write(project.join("own"), "mine\n")?;
+    std::fs::hard_link(project.join("own"), project.join("second"))?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    for _ in 0..2 {
+        let approval = daemon.approval(&session).await?;
+        assert_eq!(approval["reason"], "linked is a hard link to a file of somebody else.");
+        daemon.answer(&approval, "deny").await?;
+    }
+    daemon.turn_end(&session, 1).await?;
+    let outputs = outputs(&daemon, &session)?;
+    assert!(outputs[0].contains("no line matches"), "{outputs:?}");
+    assert!(
+        outputs[1].contains("mine"),
+        "the project's own links are files like any other: {outputs:?}"
+    );
     Ok(())
 }
 
