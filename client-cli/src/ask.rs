@@ -120,7 +120,7 @@ impl Question {
         }
         let before = rustix::termios::tcgetattr(tty.keys.as_fd()).ok()?;
         let lines = wording::approval_lines(&view);
-        tty.ring(lines.first().map_or("", String::as_str), output);
+        tty.ring(&wording::approval_call(&view), output);
         for line in lines {
             output.tell_always(&line);
         }

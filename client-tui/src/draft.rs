@@ -40,6 +40,13 @@ impl Draft {
         }
     }
 
+    /// A draft of this text, with no history.
+    pub(crate) fn with(text: &str) -> Self {
+        let mut draft = Self::new();
+        draft.set(text);
+        draft
+    }
+
     /// The whole text.
     pub(crate) fn text(&self) -> String {
         self.area.lines().join("\n")

@@ -2,7 +2,7 @@
 //! frame does not.
 
 use crate::content::Usage;
-use crate::event::{Action, Choice, Envelope, ItemType, TodoItem};
+use crate::event::{Action, ApprovalRequested, Choice, Envelope, ItemType, TodoItem};
 use crate::ids::{ApprovalId, CallId, InputId, ItemId, JobId, Seq, SessionId, TurnId};
 use crate::settings::{By, Mode, Settings};
 use crate::time::Time;
@@ -307,8 +307,45 @@ pub struct ApprovalView {
     /// The rule that the answer `always` writes into the user's own file, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
+    /// Why neither is offered, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_rule: Option<String>,
     pub requested_at: Time,
+    /// The directory the command runs in, else the session's.
     pub cwd: String,
+}
+
+/// Whose question it is, as a client shows it with [`ApprovalView::new`].
+#[derive(Debug, Clone)]
+pub struct Asker {
+    pub session: SessionId,
+    pub session_name: Option<String>,
+    /// The session's working directory.
+    pub cwd: String,
+}
+
+impl ApprovalView {
+    /// A question as its event put it at `at`.
+    #[must_use]
+    pub fn new(request: ApprovalRequested, asker: Asker, at: Time) -> Self {
+        Self {
+            id: request.approval,
+            session: asker.session,
+            session_name: asker.session_name,
+            turn: request.turn,
+            call: request.call,
+            tool: request.tool,
+            digest: request.digest,
+            cwd: request.action.cwd.clone().unwrap_or(asker.cwd),
+            action: request.action,
+            reason: request.reason,
+            choices: request.choices,
+            rule: request.rule,
+            always: request.always,
+            no_rule: request.no_rule,
+            requested_at: at,
+        }
+    }
 }
 
 /// An input that waits.

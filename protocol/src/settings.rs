@@ -19,6 +19,19 @@ pub enum Mode {
     None,
 }
 
+impl Mode {
+    /// Whether all that `narrower` lets run runs in this mode too.
+    #[must_use]
+    pub fn allows_as_much_as(self, narrower: Self) -> bool {
+        let width = |mode| match mode {
+            Self::Ask | Self::None => 0,
+            Self::Edits => 1,
+            Self::All => 2,
+        };
+        width(self) >= width(narrower)
+    }
+}
+
 impl std::fmt::Display for Mode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.serialize(f)
@@ -91,6 +104,17 @@ pub struct Settings {
     pub unattended: Unattended,
     /// Bounds of its turns.
     pub limits: Limits,
+}
+
+impl Settings {
+    /// The mode in force at a moment and when it ends: a timed one that is over has given way, recorded or not.
+    #[must_use]
+    pub fn mode_at(&self, at: Time) -> (Mode, Option<Time>) {
+        match self.mode_until {
+            Some(until) if until <= at => (self.mode_after.unwrap_or_default(), None),
+            until => (self.mode, until),
+        }
+    }
 }
 
 /// Who did something.

@@ -6,8 +6,9 @@ mod local;
 pub use local::{local_decision, local_server_lines};
 
 use crate::display::{Form, display};
-use crate::event::{Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
+use crate::event::{Action, Choice, Resolution, TodoItem, TodoState, ToolOutcome, TurnOutcome};
 use crate::frame::{ApprovalView, SandboxView};
+use crate::ids::short;
 use crate::settings::{By, Mode};
 use crate::time::Time;
 
@@ -15,6 +16,8 @@ use crate::time::Time;
 const LINES_WITHOUT_SIZE: usize = 5;
 /// The same for its characters.
 const CHARACTERS_WITHOUT_SIZE: usize = 400;
+/// Characters of a session's name before a question, so that the question is seen too.
+const SESSION_CHARACTERS: usize = 40;
 
 /// The whole question, a line each without line ends, lines as long as they are: who asks, the complete command or diff, the
 /// commands found in it, where it runs, why it is asked, what an answer for the session would allow. Nothing is cut.
@@ -41,7 +44,9 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
         lines.push(format!("host: {}", inline(host)));
     }
     if action.command.is_some() {
-        lines.push(format!("in: {}", inline(action.path.as_deref().unwrap_or(&view.cwd))));
+        let session = action.path.as_deref().unwrap_or(&view.cwd);
+        lines.push(format!("in: {}", inline(action.cwd.as_deref().unwrap_or(session))));
+        lines.extend(time_line(action));
     }
     if !view.reason.is_empty() {
         lines.push(format!("why: {}", inline(&view.reason)));
@@ -52,7 +57,39 @@ pub fn approval_lines(view: &ApprovalView) -> Vec<String> {
     if let Some(rule) = always_rule(view) {
         lines.push(format!("a writes this rule of yours: {}", inline(rule)));
     }
+    if let Some(why) = view.no_rule.as_ref().filter(|_| session_rule(view).is_none()) {
+        lines.push(format!("no rule is offered: {}", inline(why)));
+    }
     lines
+}
+
+/// The question in one line without its end, as long as it is: the tool with what it wants, for a command also where.
+#[must_use]
+pub fn approval_line(view: &ApprovalView) -> String {
+    let Some(tool) = &view.tool else {
+        return format!("may the turn go on? {}", inline(&view.reason));
+    };
+    let action = &view.action;
+    let named = action.command.as_ref().or(action.path.as_ref());
+    let Some(named) = named.or(action.url.as_ref()).or(action.host.as_ref()) else {
+        return format!("{} wants to run", inline(tool));
+    };
+    let directory = action.cwd.as_ref().filter(|_| action.command.is_some());
+    let directory = directory
+        .map(|cwd| format!(" (in {})", inline(cwd)))
+        .unwrap_or_default();
+    format!("{}: {}{directory}", inline(tool), inline(named.trim_end()))
+}
+
+/// What calls a person to a question who may look elsewhere: whose it is, and the question in one line.
+#[must_use]
+pub fn approval_call(view: &ApprovalView) -> String {
+    let session = view
+        .session_name
+        .as_deref()
+        .unwrap_or_else(|| short(view.session.as_str()));
+    let session: String = inline(session).chars().take(SESSION_CHARACTERS).collect();
+    format!("{session}: {}", approval_line(view))
 }
 
 /// Whether the client that asks lets the call be changed.
@@ -258,6 +295,26 @@ fn size(text: &str) -> String {
     }
 }
 
+/// How long a command is waited for and how long it may run, where the model chose either.
+fn time_line(action: &Action) -> Option<String> {
+    let left = action.background_after_ms.map(|ms| match ms {
+        0 => "runs in the background".to_owned(),
+        ms => format!("goes on in the background after {}", exact_span(ms)),
+    });
+    let ended = match (action.timeout_ms, action.background_after_ms) {
+        (Some(ms), _) => Some(format!("ended after {}", exact_span(ms))),
+        (None, Some(_)) => Some("without a limit".to_owned()),
+        (None, None) => None,
+    };
+    let told: Vec<String> = left.into_iter().chain(ended).collect();
+    (!told.is_empty()).then(|| format!("time: {}", told.join(", ")))
+}
+
+/// A time span, below a second in milliseconds.
+fn exact_span(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { span(ms) }
+}
+
 fn inline(text: &str) -> String {
     display(text, Form::Inline).into_owned()
 }
@@ -292,6 +349,7 @@ mod tests {
             choices: vec![Choice::Once, Choice::Session, Choice::Deny],
             rule: Some("bash: cargo test".to_owned()),
             always: None,
+            no_rule: None,
             requested_at: Time(0),
             cwd: "/home/ada/project".to_owned(),
         }
@@ -333,6 +391,56 @@ mod tests {
             lines.get(..2),
             Some(&["read wants to use a file:".to_owned(), "file: /elsewhere".to_owned()][..])
         );
+    }
+
+    #[test]
+    fn a_command_says_where_it_runs_and_how_long_if_the_model_chose() {
+        let mut view = asked(command("make", &[]));
+        view.action.cwd = Some("/elsewhere\u{1b}".to_owned());
+        let time = |view: &ApprovalView| {
+            let lines = approval_lines(view);
+            assert_eq!(lines.get(2).map(String::as_str), Some("in: /elsewhere␛"));
+            lines.get(3).cloned().filter(|line| line.starts_with("time: "))
+        };
+        assert_eq!(time(&view), None);
+        for (background, timeout, line) in [
+            (Some(0), None, "time: runs in the background, without a limit"),
+            (
+                Some(600_000),
+                Some(500),
+                "time: goes on in the background after 10 min, ended after 500 ms",
+            ),
+            (None, Some(90_000), "time: ended after 1 min 30 s"),
+        ] {
+            (view.action.background_after_ms, view.action.timeout_ms) = (background, timeout);
+            assert_eq!(time(&view).as_deref(), Some(line));
+        }
+    }
+
+    #[test]
+    fn a_question_in_one_line_says_what_is_wanted_and_whose_it_is() {
+        let mut view = asked(command("touch a\n\u{1b}[2J", &[]));
+        view.action.cwd = Some("/p".to_owned());
+        assert_eq!(approval_line(&view), "bash: touch a␊␛[2J (in /p)");
+        assert_eq!(approval_call(&view), "000002: bash: touch a␊␛[2J (in /p)");
+        view.session_name = Some("tidy\nup".to_owned());
+        assert!(approval_call(&view).starts_with("tidy␊up: bash"));
+        (view.tool, view.call, view.action) = (None, None, Action::default());
+        view.reason = "the turn has taken 50 steps; go on?".to_owned();
+        assert_eq!(
+            approval_line(&view),
+            "may the turn go on? the turn has taken 50 steps; go on?"
+        );
+    }
+
+    #[test]
+    fn a_question_without_a_rule_says_why() {
+        let mut view = asked(command("a && b", &["a", "b"]));
+        view.no_rule = Some("several commands".to_owned());
+        let told = |view: &ApprovalView| approval_lines(view).pop();
+        assert_ne!(told(&view).as_deref(), Some("no rule is offered: several commands"));
+        (view.rule, view.choices) = (None, vec![Choice::Once, Choice::Deny]);
+        assert_eq!(told(&view).as_deref(), Some("no rule is offered: several commands"));
     }
 
     #[test]

@@ -62,7 +62,9 @@ pub(super) async fn answer(
     let mut client = invocation.connect().await?;
     let waiting = client.call::<ApprovalList>(&ApprovalListParams::default()).await?;
     let Some(view) = find(&waiting, id)? else {
-        return too_late(&mut client, id.unwrap_or_default(), decision).await;
+        let text = id.unwrap_or_default();
+        let id = settled(&mut client, text).await?;
+        return too_late(&mut client, id, decision).await;
     };
     if id.is_none() {
         // Nobody named it, so what is answered must be seen.
@@ -141,36 +143,60 @@ async fn arguments_of(invocation: &Invocation, view: &ApprovalView) -> Result<se
     Err(Failure::error("the session ended before it was shown"))
 }
 
-/// The one that is meant. `None`: a whole id of none that waits.
+/// The approval among the last settled ones that is meant; a whole id may be of an earlier one.
+async fn settled(client: &mut Client, text: &str) -> Result<ApprovalId, Failure> {
+    if uuid::Uuid::parse_str(text).is_ok() {
+        return Ok(ApprovalId(text.to_owned()));
+    }
+    let params = ApprovalListParams {
+        settled: true,
+        ..ApprovalListParams::default()
+    };
+    let settled = client.call::<ApprovalList>(&params).await?;
+    match by_id(&settled, text, |view| view.id.as_str()) {
+        Found::One(view) => Ok(view.id.clone()),
+        Found::Several => Err(ambiguous(
+            &settled,
+            text,
+            &format!("{text} names more than one approval that is settled"),
+        )),
+        Found::Nothing => Err(Failure::with(
+            Exit::NotFound,
+            format!("no approval {text} waits\nhint: `agentctl approvals` lists what does; name 4 characters or more"),
+        )),
+    }
+}
+
+/// The one that is meant. `None`: none that waits.
 fn find<'a>(waiting: &'a [ApprovalView], id: Option<&str>) -> Result<Option<&'a ApprovalView>, Failure> {
     let Some(text) = id else {
         return match waiting {
             [] => Err(Failure::with(Exit::NotFound, "nothing waits for an answer")),
             [only] => Ok(Some(only)),
-            several => Err(ambiguous(several, "more than one approval waits")),
+            several => Err(ambiguous(several, "", "more than one approval waits")),
         };
     };
     match by_id(waiting, text, |view| view.id.as_str()) {
         Found::One(view) => Ok(Some(view)),
-        Found::Nothing if uuid::Uuid::parse_str(text).is_ok() => Ok(None),
-        Found::Nothing => Err(Failure::with(
-            Exit::NotFound,
-            format!("no approval {text} waits\nhint: `agentctl approvals` lists what does; name 4 characters or more"),
+        Found::Nothing => Ok(None),
+        Found::Several => Err(ambiguous(
+            waiting,
+            text,
+            &format!("{text} names more than one approval"),
         )),
-        Found::Several => Err(ambiguous(waiting, &format!("{text} names more than one approval"))),
     }
 }
 
-fn ambiguous(waiting: &[ApprovalView], what: &str) -> Failure {
-    let ids: Vec<&str> = waiting.iter().map(|view| view.id.as_str()).collect();
+/// Names those that a piece of an id may mean.
+fn ambiguous(all: &[ApprovalView], piece: &str, what: &str) -> Failure {
+    let ids = all.iter().map(|view| view.id.as_str());
+    let ids: Vec<&str> = ids.filter(|id| id.starts_with(piece) || id.ends_with(piece)).collect();
     Failure::with(Exit::NotFound, format!("{what}\nhint: name one of {}", ids.join(", ")))
 }
 
 /// The daemon knows whether there ever was such an approval, and who answered it.
-async fn too_late(client: &mut Client, id: &str, decision: Choice) -> Result<Exit, Failure> {
-    client
-        .call::<ApprovalAnswer>(&params(&ApprovalId(id.to_owned()), "", decision, None))
-        .await?;
+async fn too_late(client: &mut Client, id: ApprovalId, decision: Choice) -> Result<Exit, Failure> {
+    client.call::<ApprovalAnswer>(&params(&id, "", decision, None)).await?;
     Ok(Exit::Completed)
 }
 

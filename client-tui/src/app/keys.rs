@@ -185,9 +185,8 @@ impl App {
                 Some(Vec::new())
             }
             KeyCode::Char('e') if arguments.is_some() => {
-                let mut call = Draft::new();
-                call.set(&arguments.as_ref().map(Ask::editable).unwrap_or_default());
-                ask.focus = Focus::Editing(Box::new(call));
+                let call = arguments.as_ref().map(Ask::editable).unwrap_or_default();
+                ask.focus = Focus::Editing(Box::new(Draft::with(&call)));
                 Some(Vec::new())
             }
             // With the focus on the question no key falls through to the draft.

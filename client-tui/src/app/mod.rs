@@ -24,7 +24,7 @@ use protocol::attention::sequence;
 use protocol::client::ClientError;
 use protocol::display::{Form, display};
 use protocol::event::{Delivery, Event, TurnOutcome};
-use protocol::frame::{End, EndReason};
+use protocol::frame::{ApprovalView, Asker, End, EndReason};
 use protocol::method::{Hello, LocalDecision, SessionInfo};
 use protocol::wording;
 use protocol::{ApprovalId, ErrorKind, Frame, InputId, Mode, SessionId, Time, short};
@@ -255,7 +255,13 @@ impl App {
         let attention = self.hello.attention;
         let text = match envelope.event()? {
             Event::ApprovalRequested(asked) => {
-                format!("{} waits for your answer", asked.tool.as_deref().unwrap_or("a turn"))
+                let state = &self.session.state;
+                let asker = Asker {
+                    session: state.session.clone(),
+                    session_name: state.name.clone(),
+                    cwd: state.cwd.clone(),
+                };
+                wording::approval_call(&ApprovalView::new(asked, asker, envelope.at))
             }
             Event::TurnCompleted(turn) if turn.outcome != TurnOutcome::Interrupted => {
                 let since = self.session.state.turn.as_ref()?.since;
@@ -341,8 +347,21 @@ impl App {
                 self.say(vec![paint::line("somebody else was first", paint::dim())]);
                 return;
             }
-            Request::Answer { approval, .. } => {
+            Request::Answer {
+                approval,
+                feedback,
+                arguments,
+                ..
+            } => {
                 self.answered.remove(&approval.id);
+                let typed = arguments.as_ref().map(Ask::editable);
+                let focus = match (typed, feedback) {
+                    (Some(call), _) => Focus::Editing(Box::new(Draft::with(&call))),
+                    (None, Some(words)) => Focus::Telling(Box::new(Draft::with(&words))),
+                    (None, None) => Focus::Draft,
+                };
+                // What was typed into the question is typed there still, so that the next key does not go elsewhere.
+                self.ask = Some(Ask { view: *approval, focus });
             }
             Request::Send { text, .. } if self.draft.is_empty() => self.draft.set(&text),
             Request::Send { text, .. } => self.say(vec![paint::line(

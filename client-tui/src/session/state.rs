@@ -5,7 +5,7 @@ use protocol::event::{
     TodoState, ToolCompleted, ToolRequested,
 };
 use protocol::frame::{
-    ApprovalView, CallState, CallView, ClientView, JobView, Phase, QueuedInput, SandboxView, Snapshot,
+    ApprovalView, Asker, CallState, CallView, ClientView, JobView, Phase, QueuedInput, SandboxView, Snapshot,
 };
 use protocol::{CallId, Envelope, Event, InputId, Mode, Seq, SessionId, Settings, Time, TurnId, Usage, plain_text};
 use std::time::{Duration, Instant};
@@ -302,22 +302,12 @@ impl State {
         {
             call.view.state = CallState::Asked;
         }
-        self.approvals.push(ApprovalView {
-            id: asked.approval,
+        let asker = Asker {
             session: self.session.clone(),
             session_name: self.name.clone(),
-            turn: asked.turn,
-            call: asked.call,
-            tool: asked.tool,
-            digest: asked.digest,
-            action: asked.action,
-            reason: asked.reason,
-            choices: asked.choices,
-            rule: asked.rule,
-            always: asked.always,
-            requested_at: at,
             cwd: self.cwd.clone(),
-        });
+        };
+        self.approvals.push(ApprovalView::new(asked, asker, at));
     }
 
     fn set_call(&mut self, id: &CallId, state: CallState, now: Now) {

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 /// Columns of a call's arguments.
 const ARGUMENTS: u16 = 80;
+/// Columns of a call's arguments where it is only named.
+const NAMED: u16 = 60;
 /// Columns of a result that is shown itself rather than by its size.
 const RESULT: usize = 120;
 /// Characters of an error.
@@ -57,6 +59,11 @@ fn what(action: &Action, arguments: &Value) -> String {
         Value::Null => String::new(),
         other => inline(&other.to_string()),
     }
+}
+
+/// A call in few words without colour, to name it where it is not shown itself.
+pub(crate) fn call_words(tool: &str, action: &Action, arguments: &Value) -> String {
+    format!("{} {}", inline(tool), clip_text(&what(action, arguments), NAMED))
 }
 
 /// A result: itself if it is short, else its size; how it ended if not well, with the beginning of what came until then.

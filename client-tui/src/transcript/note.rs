@@ -11,13 +11,21 @@ use protocol::{By, Time};
 use ratatui::text::Line;
 
 /// An answer that a person should know of: every no, everything that lasts, and what somebody else said.
-pub(crate) fn resolved(done: &ApprovalResolved, own: bool) -> Option<Line<'static>> {
-    let own_once = own && matches!(done.decision, Resolution::Once | Resolution::Deny);
+/// `call` names the one it is about where several are open, `before` what a person changed.
+pub(crate) fn resolved(
+    done: &ApprovalResolved,
+    own: bool,
+    call: Option<&str>,
+    before: Option<&str>,
+) -> Option<Line<'static>> {
+    let own_once = own && before.is_none() && matches!(done.decision, Resolution::Once | Resolution::Deny);
     if own_once || done.decision == Resolution::Cancelled {
         return None;
     }
     let words = wording::resolution_line(done.decision, &done.by, done.feedback.as_deref());
-    Some(paint::line(format!("  {words}"), paint::dim()))
+    let call = call.map(|call| format!("{call}: ")).unwrap_or_default();
+    let before = before.map(|before| format!("; it was: {before}")).unwrap_or_default();
+    Some(paint::line(format!("  {call}{words}{before}"), paint::dim()))
 }
 
 /// What of the session's settings changed.

@@ -1,7 +1,7 @@
 //! Folds events into lines, with one blank line between blocks of different kinds. Between the events it lets the open items of
 //! a reply flow: what was written of one is not written again by its closing event.
 
-use super::call::{call_line, full_result_lines, job_words, result_lines};
+use super::call::{call_line, call_words, full_result_lines, job_words, result_lines};
 use super::detail::{Detail, argument_lines, output_lines};
 use super::note;
 use super::pen::Pen;
@@ -134,7 +134,11 @@ impl Scribe {
             }
             Event::ApprovalResolved(done) => {
                 let own = self.is_own(&done.by);
-                let line = note::resolved(&done, own);
+                let call = done.call.as_ref().and_then(|call| self.calls.get(call));
+                let words = call.map(|call| call_words(&call.tool, &call.action, &call.arguments));
+                let named = words.as_deref().filter(|_| self.calls.len() > 1);
+                let before = words.as_deref().filter(|_| done.arguments.is_some());
+                let line = note::resolved(&done, own, named, before);
                 let lines = self.wrapped(line.into_iter().collect(), RESULT_INDENT);
                 self.changed(done);
                 self.block(Block::Tools, lines)

@@ -2,11 +2,11 @@
 
 use super::Api;
 use super::client::Client;
-use crate::log::{ApprovalFilter, ApprovalRow};
+use crate::log::{ApprovalFilter, ApprovalRow, Settled};
 use crate::policy::grant_for;
 use crate::session::{AnswerRequest, Edited, Message, grant_of, inspect_edit, storage};
 use protocol::event::{ApprovalRequested, ApprovalResolved, Choice, Resolution};
-use protocol::frame::ApprovalView;
+use protocol::frame::{ApprovalView, Asker};
 use protocol::method::{AnswerParams, Answered, ApprovalListParams};
 use protocol::{By, ErrorKind, Event, RpcError, Seq, SessionId, Time};
 use serde_json::Value;
@@ -25,6 +25,11 @@ pub(super) async fn list(
     let log = &api.registry.deps().log;
     let filter = ApprovalFilter {
         below,
+        settled: if params.settled {
+            Settled::Only
+        } else {
+            Settled::Without
+        },
         ..ApprovalFilter::default()
     };
     let rows = log.list_approvals(filter).await.map_err(|error| storage(&error))?;
@@ -40,22 +45,12 @@ pub(super) async fn list(
 
 fn view(row: ApprovalRow, session_name: Option<String>, cwd: String) -> Option<ApprovalView> {
     let request: ApprovalRequested = serde_json::from_str(&row.requested.body).ok()?;
-    Some(ApprovalView {
-        id: request.approval,
+    let asker = Asker {
         session: SessionId(row.session_id),
         session_name,
-        turn: request.turn,
-        call: request.call,
-        tool: request.tool,
-        digest: request.digest,
-        action: request.action,
-        reason: request.reason,
-        choices: request.choices,
-        rule: request.rule,
-        always: request.always,
-        requested_at: Time(row.requested.at_ms),
         cwd,
-    })
+    };
+    Some(ApprovalView::new(request, asker, Time(row.requested.at_ms)))
 }
 
 pub(super) async fn answer(api: Arc<Api>, client: Arc<Client>, params: AnswerParams) -> Result<Answered, RpcError> {
@@ -157,7 +152,9 @@ async fn keep_rule(api: &Api, row: &ApprovalRow, edited: Option<&Edited>) -> Res
     let (Some(grant), Some(session)) = (grant, session) else {
         return Ok(());
     };
-    let rule = grant.to_rule(Path::new(&session.root_path));
+    let Some(rule) = grant.to_rule(Path::new(&session.root_path)) else {
+        return Ok(());
+    };
     deps.rules.add(&rule).map(drop).map_err(|error| {
         RpcError::new(
             ErrorKind::InvalidConfig,

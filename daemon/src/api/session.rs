@@ -6,7 +6,7 @@ use super::{Api, blocking, roots};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
-use crate::session::{Change, Message, Send, Sending, draining, name_taken, project, storage};
+use crate::session::{Change, Message, Send, Sending, draining, mode_column, name_taken, project, storage};
 use crate::target::{not_within, project_root};
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
@@ -119,8 +119,8 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
     };
     let columns = Columns {
         phase: Some(Phase::Idle.as_str()),
+        mode: Some(mode_column::written(&settings)),
         model: settings.model,
-        mode: Some(settings.mode.to_string()),
         added_roots: Some(added_roots)
             .filter(|added| !added.is_empty())
             .map(|added| serde_json::to_string(&added))
@@ -280,8 +280,14 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         .registry
         .living_one(&id)
         .map(|handle| Arc::clone(&handle.live().borrow().snapshot));
-    let mode_until = living.as_ref().and_then(|living| living.settings.mode_until);
-    let parsed = |text: Option<String>| text.and_then(|text| serde_json::from_value(text.into()).ok());
+    let (mode, mode_until) = match &living {
+        Some(living) => (living.settings.mode, living.settings.mode_until),
+        // As its own clock will begin once it lives.
+        None => {
+            let now = (api.registry.deps().clocks.wall)().max(Time(row.updated_at_ms));
+            mode_column::in_force(row.mode.as_deref().unwrap_or_default(), now)
+        }
+    };
     let phase = match row.phase.as_str() {
         "idle" | crate::session::BACKGROUND => Phase::Idle,
         _ => living.map_or(Phase::Parked, |living| living.phase),
@@ -296,7 +302,7 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
             .and_then(|list| serde_json::from_str(&list).ok())
             .unwrap_or_default(),
         model: row.model,
-        mode: parsed(row.mode).unwrap_or_default(),
+        mode,
         mode_until,
         phase,
         head: Seq(row.head),

@@ -9,6 +9,9 @@ use super::rows::{Row, SessionKey};
 /// Most approvals a list returns.
 pub const APPROVAL_PAGE: usize = 200;
 
+/// Most settled approvals a list returns: what a person may still have on the screen.
+pub(super) const SETTLED_PAGE: usize = 50;
+
 /// What one append does to approvals. `row` is the index, in the append's rows, of the event that says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalChange {
@@ -47,6 +50,8 @@ pub enum Settled {
     Without,
     /// All.
     With,
+    /// Only those that are settled, the newest question first.
+    Only,
 }
 
 /// An approval and where it stands in the log.
@@ -109,12 +114,17 @@ const APPROVAL: &str = "SELECT a.id, a.session, s.id, a.path, a.resolved_pos,
       e.seq, e.pos, e.at, e.kind, e.body, e.private
     FROM approvals a JOIN sessions s ON s.n = a.session JOIN events e ON e.pos = a.requested_pos";
 
-/// Approvals in the order they were asked, at most `APPROVAL_PAGE`.
+/// Approvals in the order they were asked, at most `APPROVAL_PAGE`; settled ones alone the other way round, at most `SETTLED_PAGE`.
 pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LogError> {
     // Each combination is a statement of its own, so that waiting ones are found by their partial index.
     let waiting = match filter.settled {
         Settled::Without => "AND a.resolved_pos IS NULL",
         Settled::With => "",
+        Settled::Only => "AND a.resolved_pos IS NOT NULL",
+    };
+    let (order, limit) = match filter.settled {
+        Settled::Without | Settled::With => ("", APPROVAL_PAGE),
+        Settled::Only => ("DESC", SETTLED_PAGE),
     };
     let below = match filter.below {
         Some(_) => {
@@ -125,7 +135,7 @@ pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<V
     };
     let sql = format!(
         "{APPROVAL} WHERE a.requested_pos > ?1 {waiting} {below} AND s.deleted_at IS NULL
-         ORDER BY a.requested_pos LIMIT {APPROVAL_PAGE}"
+         ORDER BY a.requested_pos {order} LIMIT {limit}"
     );
     let below = filter.below.map(|session| session.0);
     let mut statement = connection.prepare_cached(&sql)?;

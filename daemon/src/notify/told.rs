@@ -75,7 +75,14 @@ impl Told {
             Self::Approval(view) => {
                 let session = session_words(view.session_name.as_deref(), &view.session);
                 let lines = wording::approval_lines(view).into_iter().take(LINES);
-                let lines: Vec<String> = lines.chain([session]).map(|line| escaped(&line)).collect();
+                let directory = view
+                    .action
+                    .command
+                    .as_ref()
+                    .map(|_| format!("in: {}", display(&view.cwd, Form::Inline)));
+                let directory = directory.filter(|directory| !lines.clone().any(|line| line == *directory));
+                let lines = lines.chain(directory).chain([session]);
+                let lines: Vec<String> = lines.map(|line| escaped(&line)).collect();
                 ("agentd waits for your answer".to_owned(), lines.join("\n"))
             }
             Self::Turn(turn) => {
@@ -141,6 +148,7 @@ mod tests {
             choices: vec![Choice::Once, Choice::Deny],
             rule: None,
             always: None,
+            no_rule: None,
             requested_at: Time(0),
             cwd: "/p".to_owned(),
         }))
@@ -159,6 +167,16 @@ mod tests {
             "{body}"
         );
         assert!(body.contains("&lt;img") && body.contains("&lt;b&gt;mine"), "{body}");
+    }
+
+    #[test]
+    fn the_desktop_shows_where_a_command_runs() {
+        let (_, body) = asked(Action {
+            command: Some("a\nb\nc\nd".to_owned()),
+            ..Action::default()
+        })
+        .text();
+        assert!(body.lines().any(|line| line == "in: /p"), "{body}");
     }
 
     #[test]

@@ -124,3 +124,11 @@ pub struct CommandFact {
     #[serde(default)]
     pub sandbox: bool,
 }
+
+impl CommandFact {
+    /// Whether it starts in a directory of the project, where alone rules and allowances for it count.
+    #[must_use]
+    pub fn starts_inside(&self) -> bool {
+        self.roots.iter().any(|root| self.cwd.starts_with(root))
+    }
+}

@@ -1,10 +1,11 @@
 //! Session allowances: what "allow for this session" covers, offered with the prompt and shown word for word.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, PathFact};
+use super::facts::{CommandFact, Facts, PathFact};
 use super::order::covered_with_parents;
 use super::rule::{CommandWords, Rule, RuleDecision};
 use super::shell::{self, Part};
@@ -13,10 +14,16 @@ use super::shell::{self, Part};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Grant {
-    /// Commands that begin with these words.
+    /// Commands that begin with these words, inside the roots.
     Command { tool: String, words: Vec<String> },
     /// This very command line.
-    Exactly { tool: String, text: String },
+    Exactly {
+        tool: String,
+        text: String,
+        /// The directory outside of the roots it was asked for and alone counts in; none: inside the roots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<PathBuf>,
+    },
     /// A file tool, anywhere inside the roots but on secret or protected files.
     Files { tool: String },
     /// A network tool on one host.
@@ -270,42 +277,54 @@ const EXACT_ONLY: &[&str] = &[
 /// What "allow for this session" would cover for this call; none where it cannot be offered.
 #[must_use]
 pub fn grant_for(facts: &Facts) -> Option<Grant> {
+    offer(facts).ok()
+}
+
+/// What "allow for this session" would cover for this call.
+///
+/// # Errors
+/// Why nothing can be offered, in a few words for people.
+pub fn offer(facts: &Facts) -> Result<Grant, &'static str> {
     let tool = facts.tool.clone();
-    // To leave the sandbox is allowed once at a time.
     if facts.command.as_ref().is_some_and(|command| command.outside_sandbox) {
-        return None;
+        return Err("leaving the sandbox is allowed once at a time");
     }
     if let Some(command) = &facts.command {
-        return command_grant(tool, &command.text, &shell::analyse(command));
+        return command_grant(tool, command, &shell::analyse(command));
     }
     if let Some(host) = &facts.host {
-        return Some(Grant::Host {
+        return Ok(Grant::Host {
             tool,
             host: host.clone(),
         });
     }
-    plain_files(facts).then_some(Grant::Files { tool })
+    if plain_files(facts) {
+        Ok(Grant::Files { tool })
+    } else {
+        Err("files outside the project, with secrets or that can make commands run are allowed once at a time")
+    }
 }
 
 /// Nothing is offered for a compound command: one word of it would stand for all.
-fn command_grant(tool: String, text: &str, analysis: &shell::Analysis) -> Option<Grant> {
+fn command_grant(tool: String, command: &CommandFact, analysis: &shell::Analysis) -> Result<Grant, &'static str> {
     // What a person reads in a rule must be what it allows.
     if !analysis.blocks.is_empty() || analysis.unseen.is_some() || analysis.disguise.is_some() {
-        return None;
+        return Err("not all it does is known beforehand");
     }
     let mut typed = analysis.parts.iter().filter(|part| part.parent.is_none());
     let (Some(part), None) = (typed.next(), typed.next()) else {
-        return None;
+        return Err("several commands");
     };
     let exactly = Grant::Exactly {
         tool: tool.clone(),
-        text: text.to_owned(),
+        text: command.text.clone(),
+        cwd: (!command.starts_inside()).then(|| command.cwd.clone()),
     };
     let wraps = analysis.parts.len() > 1;
-    if wraps || !analysis.asks.is_empty() || !part.extras.is_empty() {
-        return Some(exactly);
+    if !command.starts_inside() || wraps || !analysis.asks.is_empty() || !part.extras.is_empty() {
+        return Ok(exactly);
     }
-    Some(prefix(&part.sure_words()).map_or(exactly, |words| Grant::Command { tool, words }))
+    Ok(prefix(&part.sure_words()).map_or(exactly, |words| Grant::Command { tool, words }))
 }
 
 /// The words worth allowing: the first, or as many as it takes to say what a dispatcher does.
@@ -359,6 +378,7 @@ impl Grant {
                 let covered =
                     |part: &Part| covered_with_parents(&analysis, part, |part| self.covers_part(&facts.tool, part));
                 *tool == facts.tool
+                    && self.counts_for(command)
                     && analysis.blocks.is_empty()
                     && analysis.asks.is_empty()
                     && analysis.unseen.is_none()
@@ -383,16 +403,34 @@ impl Grant {
     /// Whether it is for this very command line.
     pub(super) fn quotes(&self, facts: &Facts) -> bool {
         match self {
-            Self::Exactly { tool, text } => {
-                *tool == facts.tool && facts.command.as_ref().is_some_and(|command| command.text == *text)
+            Self::Exactly { tool, text, .. } => {
+                let same = |command: &CommandFact| command.text == *text && self.counts_for(command);
+                *tool == facts.tool && facts.command.as_ref().is_some_and(same)
             }
             _ => false,
         }
     }
 
-    /// The rule that "always" would write: the same, for later sessions of the project at `root`.
+    /// Whether it is for these words, wherever they run.
+    pub(super) fn names(&self, called: &str, line: &str, part: &Part) -> bool {
+        match self {
+            Self::Exactly { tool, text, .. } => tool == called && text == line,
+            _ => self.covers_part(called, part),
+        }
+    }
+
+    /// Whether a command starts where this was given for: what was seen in one place says nothing about another.
+    pub(super) fn counts_for(&self, command: &CommandFact) -> bool {
+        match self {
+            Self::Exactly { cwd: Some(cwd), .. } => command.cwd == *cwd,
+            _ => command.starts_inside(),
+        }
+    }
+
+    /// The rule that "always" would write: the same, for later sessions of the project at `root`. None for a directory elsewhere,
+    /// since rules count inside their project.
     #[must_use]
-    pub fn to_rule(&self, root: &std::path::Path) -> Rule {
+    pub fn to_rule(&self, root: &Path) -> Option<Rule> {
         let mut rule = Rule::new(RuleDecision::Allow);
         rule.root = Some(root.to_owned());
         match self.clone() {
@@ -400,7 +438,8 @@ impl Grant {
                 rule.tool = Some(tool);
                 rule.command = Some(CommandWords(words));
             }
-            Self::Exactly { tool, text } => {
+            Self::Exactly { cwd: Some(_), .. } => return None,
+            Self::Exactly { tool, text, cwd: None } => {
                 rule.tool = Some(tool);
                 rule.exact = Some(text);
             }
@@ -410,7 +449,7 @@ impl Grant {
                 rule.hosts = vec![host];
             }
         }
-        rule
+        Some(rule)
     }
 }
 
@@ -418,7 +457,12 @@ impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { tool, words } => write!(f, "{tool}: {} …", words.join(" ")),
-            Self::Exactly { tool, text } => write!(f, "{tool}: exactly {text}"),
+            Self::Exactly { tool, text, cwd: None } => write!(f, "{tool}: exactly {text}"),
+            Self::Exactly {
+                tool,
+                text,
+                cwd: Some(cwd),
+            } => write!(f, "{tool} in {}: exactly {text}", cwd.display()),
             Self::Files { tool } => write!(f, "{tool} inside the project"),
             Self::Host { tool, host } => write!(f, "{tool} at {host}"),
         }

@@ -23,7 +23,7 @@ pub use beyond::goes_beyond;
 pub use can_match::{NeverMatches, can_match};
 pub use check::RuleFault;
 pub use facts::{Access, CommandFact, Facts, Inside, PathFact};
-pub use grant::{Grant, grant_for};
+pub use grant::{Grant, grant_for, offer};
 pub use mode::{Decision, Mode, Verdict};
 pub use rule::{CommandWords, Rule, RuleDecision, Source};
 pub use rules::{RuleError, parse_rules, rule_as_toml};

@@ -18,7 +18,7 @@ pub(super) fn judge_command(facts: &Facts, command: &CommandFact, policy: &Polic
         analysis: &analysis,
     };
     let mut verdict = settle(case.verdict(), policy.mode);
-    verdict.parts = analysis.parts.into_iter().map(|part| part.text).collect();
+    verdict.parts = analysis.shown();
     verdict
 }
 
@@ -64,10 +64,8 @@ enum Cover<'a> {
 impl<'a> Case<'a> {
     fn verdict(&self) -> Verdict {
         let quoted = self
-            .policy
-            .rules
-            .iter()
-            .find(|rule| self.allows(rule) && rule.quotes(&self.facts.tool, &self.command.text));
+            .allowing()
+            .find(|rule| rule.quotes(&self.facts.tool, &self.command.text));
         let lifts = quoted.filter(|rule| rule.source == Source::User);
         if let (Some(reason), None) = (self.analysis.blocks.first(), lifts) {
             return Verdict::new(Decision::Blocked, reason.as_str());
@@ -85,11 +83,7 @@ impl<'a> Case<'a> {
         if self.command.outside_sandbox {
             return Verdict::new(Decision::Ask, OUTSIDE);
         }
-        let whole = self
-            .policy
-            .rules
-            .iter()
-            .find(|rule| self.allows(rule) && rule.is_about_all_of(&self.facts.tool));
+        let whole = self.allowing().find(|rule| rule.is_about_all_of(&self.facts.tool));
         if let Some(rule) = quoted.or(whole.filter(|_| self.analysis.unseen.is_none())) {
             return verdict_of(rule);
         }
@@ -103,11 +97,6 @@ impl<'a> Case<'a> {
             }
             Err(reason) => Verdict::new(Decision::Ask, self.changed_since_trusted().unwrap_or(reason)),
         }
-    }
-
-    /// Whether a rule may allow the command as its scripts are now.
-    fn allows(&self, rule: &Rule) -> bool {
-        rule.may_allow() && rule.holds_for(self.command)
     }
 
     /// Why a rule that would allow the command does not.
@@ -139,12 +128,7 @@ impl<'a> Case<'a> {
         for part in &analysis.parts {
             match self.cover(part) {
                 Some(cover) => covers.push(cover),
-                None => {
-                    return Err(part
-                        .concern()
-                        .unwrap_or("The built-in list is switched off.")
-                        .to_owned());
-                }
+                None => return Err(self.uncovered(part)),
             }
         }
         // What a rule or an allowance covers may go where it wants; the built-in list reads inside the project only.
@@ -161,12 +145,46 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The rules that may allow it as its scripts are now. One that is for a project, or for each, counts inside it alone.
+    fn allowing(&self) -> impl Iterator<Item = &'a Rule> {
+        let command = self.command;
+        let inside = command.starts_inside();
+        let rules = self.policy.rules.iter();
+        rules.filter(move |rule| inside && rule.may_allow() && rule.holds_for(command))
+    }
+
+    /// Why nobody lets a part run. Where somebody would but for what stands around its words, that is the reason.
+    fn uncovered(&self, part: &Part) -> String {
+        let tool = &self.facts.tool;
+        let rules = self.policy.rules.iter().filter(|rule| rule.may_allow());
+        let by_rule = |rule: &Rule| {
+            rule.covers_part(tool, part) || rule.is_about_all_of(tool) || rule.quotes(tool, &self.command.text)
+        };
+        let has_rule = rules.into_iter().any(by_rule);
+        let has_grant = self
+            .policy
+            .grants
+            .iter()
+            .any(|grant| grant.names(tool, &self.command.text, part));
+        match part.extras.first() {
+            _ if has_rule && !self.command.starts_inside() => {
+                "It runs outside the project, where no rule allows anything.".to_owned()
+            }
+            _ if has_grant && !self.command.starts_inside() => {
+                "It runs in another directory than what was allowed for this session.".to_owned()
+            }
+            Some(extra) if has_rule || has_grant => format!("{extra} No rule or allowance covers that."),
+            _ => part
+                .concern()
+                .unwrap_or("The built-in list is switched off.")
+                .to_owned(),
+        }
+    }
+
     fn cover(&self, part: &Part) -> Option<Cover<'a>> {
         let tool = &self.facts.tool;
-        let rules = self.policy.rules.iter().filter(|rule| self.allows(rule));
-        let mut by_words = rules
-            .map(Cover::Rule)
-            .chain(self.policy.grants.iter().map(Cover::Grant));
+        let grants = self.policy.grants.iter().filter(|grant| grant.counts_for(self.command));
+        let mut by_words = self.allowing().map(Cover::Rule).chain(grants.map(Cover::Grant));
         let found = by_words.find(|cover| match cover {
             Cover::Rule(rule) => covered_with_parents(self.analysis, part, |part| rule.covers_part(tool, part)),
             Cover::Grant(grant) => covered_with_parents(self.analysis, part, |part| grant.covers_part(tool, part)),

@@ -75,7 +75,7 @@ fn columns(state: &State, after: &State) -> serde_json::Result<Columns> {
         name: changed(&state.name, &after.name),
         title: changed(&state.title, &after.title),
         model: changed(&state.settings.model, &after.settings.model),
-        mode: Some(word(&after.settings.mode)?),
+        mode: Some(super::mode_column::written(&after.settings)),
         outcome: after.outcome.as_ref().map(word).transpose()?,
         cwd: None,
         archived: (state.archived != after.archived).then_some(after.archived),

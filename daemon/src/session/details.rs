@@ -5,8 +5,8 @@ use super::state::State;
 use crate::log::{EventLog, LogError, SessionKey};
 use crate::target::sandbox;
 use protocol::event::{ApprovalRequested, Event, ToolRequested};
-use protocol::frame::{ApprovalView, CallView, JobView, Phase, QueuedInput, SandboxView, Snapshot, TurnView};
-use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Time, plain_text};
+use protocol::frame::{ApprovalView, Asker, CallView, JobView, Phase, QueuedInput, SandboxView, Snapshot, TurnView};
+use protocol::{ApprovalId, CallId, InputId, JobId, Seq, SessionId, Settings, Time, plain_text};
 use std::collections::BTreeMap;
 
 /// Characters of a waiting input that are shown.
@@ -106,15 +106,17 @@ pub(crate) enum Parked {
     No,
 }
 
-/// The snapshot of a state, without what is open and who is there.
+/// The snapshot of a state at a moment, without what is open and who is there.
 pub(crate) fn snapshot(
     session: &SessionId,
     state: &State,
     details: &Details,
     parked: Parked,
     sandbox: &sandbox::Settings,
+    now: Time,
 ) -> Snapshot {
     let turn = state.turn.as_ref();
+    let (mode, mode_until) = state.settings.mode_at(now);
     let retry_at = turn.and_then(|turn| match turn.stage {
         super::state::Stage::Calling { retry_at } => retry_at,
         _ => None,
@@ -135,7 +137,12 @@ pub(crate) fn snapshot(
         cwd: state.cwd.clone(),
         root: state.root.clone(),
         added_roots: state.added_roots.clone(),
-        settings: state.settings.clone(),
+        settings: Settings {
+            mode,
+            mode_until,
+            mode_after: mode_until.and(state.settings.mode_after),
+            ..state.settings.clone()
+        },
         phase: if parked == Parked::Yes {
             Phase::Parked
         } else {
@@ -204,21 +211,10 @@ fn sandbox_view(settings: &sandbox::Settings) -> SandboxView {
 }
 
 fn approval_view(session: &SessionId, state: &State, request: &ApprovalRequested, at: Time) -> ApprovalView {
-    let request = request.clone();
-    ApprovalView {
-        id: request.approval,
+    let asker = Asker {
         session: session.clone(),
         session_name: state.name.clone().or_else(|| state.title.clone()),
-        turn: request.turn,
-        call: request.call,
-        tool: request.tool,
-        digest: request.digest,
-        action: request.action,
-        reason: request.reason,
-        choices: request.choices,
-        rule: request.rule,
-        always: request.always,
-        requested_at: at,
         cwd: state.cwd.clone(),
-    }
+    };
+    ApprovalView::new(request.clone(), asker, at)
 }

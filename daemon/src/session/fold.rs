@@ -12,7 +12,7 @@ use protocol::event::{
     Decision, Denied, Disposition, Event, GoOnLimit, InputAccepted, Resolution, SessionChanged, ToolCompleted,
     ToolRequested, TurnOutcome, TurnStarted,
 };
-use protocol::{CallId, InputId, Mode, Seq, Time};
+use protocol::{By, CallId, InputId, Mode, Seq, Time};
 
 impl State {
     /// Takes in the event at `seq`, decided at `at`.
@@ -117,6 +117,10 @@ impl State {
                         if let Some(call) = turn.call_mut(id) {
                             call.firm = request.firm;
                             call.approval = Some(pending);
+                            if call.progress == Progress::Ready {
+                                // The mode that allowed it was over before it began.
+                                call.progress = Progress::Asked;
+                            }
                         }
                     }
                 }
@@ -147,8 +151,10 @@ impl State {
                             turn.note_denied(id, "nobody could answer");
                         }
                         let edited = resolved.arguments.is_some();
-                        if let Some(call) = turn.call_mut(id).filter(|_| edited) {
-                            call.edited = Some(seq);
+                        if let Some(call) = turn.call_mut(id) {
+                            call.edited = if edited { Some(seq) } else { call.edited };
+                            // What a mode answers lasts as long as such a mode; a person's word lasts.
+                            call.needs = matches!(resolved.by, By::Rule { .. }).then_some(Mode::All);
                         }
                         // Its next question stands in the same transaction.
                         if resolved.decision != Resolution::Edited {
@@ -369,5 +375,6 @@ fn call(requested: &ToolRequested) -> Call {
         approval: None,
         firm: false,
         edited: None,
+        needs: requested.verdict.mode,
     }
 }

@@ -8,7 +8,7 @@ use crate::policy::{Facts, Grant, Rule};
 use crate::tool::Outcome;
 use protocol::event::{
     Action, ApprovalRequested, BlobRef, Choice, Delivery, ItemStatus, ItemType, Manifest, ModelRef, Produced, Reason,
-    SessionChanged, TodoItem, ToolOutcome,
+    SessionChanged, TodoItem, ToolOutcome, ToolRequested,
 };
 use protocol::{ApprovalId, By, CallId, Content, InputId, JobId, Mode, Stop, Time, TurnId, Unattended, Usage};
 use serde_json::Value;
@@ -245,6 +245,8 @@ pub(crate) struct Context<'a> {
     pub(crate) builtin_allow: bool,
     /// What the running model call has shown so far, by place in the reply.
     pub(crate) shown: Vec<(usize, ItemType, String)>,
+    /// The calls of the running step as they were asked for, by id.
+    pub(crate) calls: &'a BTreeMap<CallId, ToolRequested>,
     /// What of the project's own file does not count.
     pub(crate) project_notice: Option<String>,
     /// What model calls may cost.

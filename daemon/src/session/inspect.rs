@@ -123,10 +123,11 @@ impl Inspected {
             path,
             host,
             url,
+            cwd,
+            background_after_ms,
+            timeout_ms,
         } = inspected.action;
         let diff = diff.map(|diff| redactor.clean(&diff).into_owned());
-        // For a command the path is where it starts, which is told with the session already.
-        let path = path.filter(|_| command.is_none());
         Self {
             facts: inspected.facts,
             action: Action {
@@ -136,6 +137,9 @@ impl Inspected {
                 path,
                 host,
                 url,
+                cwd,
+                background_after_ms,
+                timeout_ms,
             },
             digest: inspected.digest,
             writes: inspected.writes,

@@ -1,6 +1,7 @@
 //! Looking at a session that does not live: what its log says, without an actor and so without anything going on because somebody
 //! looked.
 
+use super::clock::SessionClock;
 use super::deps::Deps;
 use super::details::{Details, Parked, snapshot};
 use super::open::{folded, project};
@@ -20,5 +21,7 @@ pub(super) async fn look(deps: &Deps, row: &SessionRow) -> Result<Snapshot, RpcE
     let parked = if state.turn.is_some() { Parked::Yes } else { Parked::No };
     let project = project(deps, &state.root).await.unwrap_or_default();
     let sandbox = deps.standing.sandbox(&project);
-    Ok(snapshot(&SessionId(row.id.clone()), &state, &details, parked, &sandbox))
+    let now = SessionClock::new(deps.clocks, state.at).now();
+    let session = SessionId(row.id.clone());
+    Ok(snapshot(&session, &state, &details, parked, &sandbox, now))
 }

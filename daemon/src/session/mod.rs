@@ -3,7 +3,7 @@
 //! - `state`, `fold`: what a session is, as the fold of its log.
 //! - `decide`: from state and input to events; pure.
 //! - `wanted`, `reconcile`: which work the state wants, and the runner that makes it so; `effect` is the work itself.
-//! - `actor`: the loop. `commit`, `details`, `clock`, `known`, `place` serve it.
+//! - `actor`: the loop. `commit`, `details`, `clock`, `known`, `place`, `mode_column` serve it.
 //! - `inspect`: what a call would do, looked at outside of any turn.
 //! - `drain`: the end of the daemon, as sessions see it.
 //! - `live`: what subscriptions follow. `handle`, `registry`, `open`: how the rest of the daemon reaches a session; `look`: how one is
@@ -26,6 +26,7 @@ mod live;
 mod look;
 #[cfg(test)]
 mod machine_tests;
+pub(crate) mod mode_column;
 mod open;
 mod place;
 mod reconcile;

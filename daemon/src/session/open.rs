@@ -60,7 +60,8 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     });
     let (sender, mailbox) = mpsc::channel(MAILBOX);
     let sandbox = deps.standing.sandbox(&project);
-    let mut first = first_live(&state, &session, &details, parked, &sandbox);
+    let clock = SessionClock::new(deps.clocks, state.at);
+    let mut first = first_live(&state, &session, &details, parked, &sandbox, clock.now());
     first.ring = Arc::new(ring.clone());
     let publisher = Publisher::new(first);
     let presence = Arc::new(Presence::default());
@@ -68,7 +69,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     let mut actor = Actor {
         session,
         key: row.key,
-        clock: SessionClock::new(deps.clocks, state.at),
+        clock,
         grace_until: tokio::time::Instant::now()
             + if state.turn.is_some() {
                 deps.standing.tuning().grace

@@ -198,6 +198,9 @@ pub(crate) struct Call {
     /// Where the answer stands that gave it other arguments.
     #[serde(default)]
     pub(crate) edited: Option<Seq>,
+    /// The narrowest mode it may begin in, where nothing but a mode allows it.
+    #[serde(default)]
+    pub(crate) needs: Option<Mode>,
 }
 
 /// A pending approval.
@@ -268,12 +271,7 @@ impl State {
     /// The mode in force at a moment: a timed one ends by the clock, whether or not its end is recorded yet.
     pub(crate) fn mode_at(&self, at: Time) -> Mode {
         let lasts = |until: Option<Time>| until.is_none_or(|until| at < until);
-        let settings = &self.settings;
-        let own = if lasts(settings.mode_until) {
-            settings.mode
-        } else {
-            settings.mode_after.unwrap_or_default()
-        };
+        let (own, _) = self.settings.mode_at(at);
         self.turn
             .as_ref()
             .filter(|turn| lasts(turn.mode_until))

@@ -86,6 +86,17 @@ impl Wait {
     }
 }
 
+impl Wait {
+    /// When the command is let go on in the background; none: never.
+    fn background_after_ms(self) -> Option<u64> {
+        match self {
+            Self::ToTheEnd => None,
+            Self::For(patience) => Some(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX)),
+            Self::Not => Some(0),
+        }
+    }
+}
+
 static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec {
     name: "bash",
     description: format!(
@@ -207,7 +218,9 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         },
         action: Action {
             command: Some(parsed.command.clone()),
-            path: Some(cwd.path.display().to_string()),
+            cwd: Some(cwd.path.display().to_string()),
+            background_after_ms: checked.wait.background_after_ms(),
+            timeout_ms: parsed.timeout_ms,
             ..Action::default()
         },
         digest: digest.finish(),

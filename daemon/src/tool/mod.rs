@@ -137,8 +137,14 @@ pub struct Action {
     pub command: Option<String>,
     /// The unified diff of the file to be written, uncut.
     pub diff: Option<String>,
-    /// The resolved path; for a command the directory it starts in.
+    /// The resolved path.
     pub path: Option<String>,
+    /// For a command the directory it runs in, resolved.
+    pub cwd: Option<String>,
+    /// For a command the time after which it is left to the background, in milliseconds; none: its end is waited for.
+    pub background_after_ms: Option<u64>,
+    /// For a command the time it may run if the model chose it, in milliseconds.
+    pub timeout_ms: Option<u64>,
     /// The host contacted.
     pub host: Option<String>,
     /// The whole address requested.

@@ -311,6 +311,9 @@ events! {
         /// The rule that the answer `always` writes into the user's own file, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         always: Option<String>,
+        /// Why neither is offered, in a few words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        no_rule: Option<String>,
     }
     /// The question is settled.
     "approval.resolved" => ApprovalResolved {

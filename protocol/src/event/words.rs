@@ -1,6 +1,7 @@
 //! The words that events are made of: how things ended, what was asked, what was decided.
 
 use crate::ids::{CallId, Seq};
+use crate::settings::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,9 @@ pub struct Verdict {
     /// The call only reads inside the project, says the built-in list: it runs in the read-only sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
+    /// The narrowest mode that lets it run, where nothing but a mode does: it does not begin in a narrower one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
 }
 
 /// The four verdicts, the mildest first.
@@ -192,9 +196,18 @@ pub enum Decision {
 pub struct Action {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The simple commands found in `command`.
+    /// The simple commands found in `command`, each with what it is redirected to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+    /// The directory `command` runs in: absolute, its links followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Milliseconds after which `command` is let go on in the background, 0: at once; absent: its end is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_after_ms: Option<u64>,
+    /// Milliseconds after which `command` is ended, if the model chose them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

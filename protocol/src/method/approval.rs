@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalListParams {
     pub session: Option<String>,
+    /// In place of those that wait the last that were settled, at most 50, the newest first.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
 }
 
 /// An answer.

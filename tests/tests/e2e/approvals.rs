@@ -451,3 +451,164 @@ async fn many_approvals_outlive_a_killed_daemon_and_run_once() -> anyhow::Result
     assert_eq!(count(&log, "tool.completed"), CALLS);
     Ok(())
 }
+
+fn calls(calls: impl IntoIterator<Item = Value>) -> Script {
+    let replies = calls.into_iter().map(|arguments| Reply::tool("bash", arguments));
+    // Not by step: the end of a job is told to the model, too, and looks like the beginning of a turn.
+    Script::sequence(replies.chain([Reply::text("done")]))
+}
+
+#[tokio::test]
+async fn an_approval_names_the_directory_and_the_time_of_its_command() -> anyhow::Result<()> {
+    let outside = tempfile::tempdir()?;
+    let elsewhere = outside.path().canonicalize()?.display().to_string();
+    let server = ModelServer::start(calls([
+        json!({"command": "touch here.txt", "cwd": "src", "wait": false}),
+        json!({"command": "mkdir d && echo hi > d/f", "cwd": elsewhere, "timeout_ms": 5000}),
+    ]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    std::fs::create_dir_all(daemon.home.project().join("src"))?;
+    let source = daemon.home.project().join("src").canonicalize()?.display().to_string();
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    let approval = daemon.approval(&session).await?;
+    assert_eq!(
+        (&approval["action"]["cwd"], &approval["cwd"]),
+        (&json!(source), &json!(source))
+    );
+    assert_eq!(approval["action"]["background_after_ms"], 0, "{approval}");
+    let shown = daemon.ctl(&["approvals"]).await?.ok()?.stdout;
+    assert!(shown.contains(&format!("in: {source}\n")), "{shown}");
+    assert!(
+        shown.contains("time: runs in the background, without a limit"),
+        "{shown}"
+    );
+    daemon.answer(&approval, "once").await?;
+
+    let frames = daemon.until(&session, "the second question", |frame| {
+        is(frame, "approval.requested") && frame["data"]["action"]["cwd"] == json!(elsewhere)
+    });
+    let frames = frames.await?;
+    let action = &last(&frames)?["data"]["action"];
+    assert_eq!(action["parts"], json!(["mkdir d", "echo hi > d/f"]), "{action}");
+    assert_eq!(action["timeout_ms"], 5000, "{action}");
+    let shown = daemon.ctl(&["approvals"]).await?.ok()?.stdout;
+    for line in [
+        format!("in: {elsewhere}\n"),
+        "time: ended after 5 s\n".to_owned(),
+        "no rule is offered: several commands\n".to_owned(),
+    ] {
+        assert!(shown.contains(&line), "{line} is missing in {shown}");
+    }
+    daemon.ctl(&["deny"]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_rule_and_no_allowance_follows_a_command_to_another_directory() -> anyhow::Result<()> {
+    let outside = tempfile::tempdir()?;
+    let (first, second) = (outside.path().join("a"), outside.path().join("b"));
+    std::fs::create_dir(&first)?;
+    std::fs::create_dir(&second)?;
+    let touch = |place: &std::path::Path| json!({"command": "touch zz1", "cwd": place});
+    let inside = json!({"command": "touch zz1"});
+    let server = ModelServer::start(calls([inside, touch(&first), touch(&first), touch(&second)]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon
+        .ctl(&["rules", "add", "allow", "--exact", "touch zz1"])
+        .await?
+        .ok()?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "go").await?;
+    let approval = daemon.approval(&session).await?;
+    assert!(
+        daemon.home.project().join("zz1").exists(),
+        "the rule allows it in its project"
+    );
+    assert!(!first.join("zz1").exists());
+    assert_eq!(
+        approval["reason"],
+        "It runs outside the project, where no rule allows anything."
+    );
+    assert!(
+        approval.get("always").is_none(),
+        "a rule counts in its project: {approval}"
+    );
+    daemon.answer(&approval, "session").await?;
+    let frames = daemon.until(&session, "the question about the other directory", |frame| {
+        is(frame, "approval.requested")
+            && frame["data"]["action"]["cwd"] == json!(second.canonicalize().unwrap_or_default())
+    });
+    frames.await?;
+    assert!(first.join("zz1").exists() && !second.join("zz1").exists());
+    daemon.ctl(&["deny"]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    assert_eq!(count(&daemon.log(&session)?, "approval.requested"), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_settled_approval_is_found_by_the_short_id_that_was_printed() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("ask").await?;
+    daemon.send(&session, "make it").await?;
+    let approval = daemon.approval(&session).await?;
+    let id = approval["id"].as_str().unwrap_or_default();
+    let short = id.get(id.len() - 6..).unwrap_or_default();
+    daemon.ctl(&["approve", short]).await?.ok()?;
+    daemon.turn_end(&session, 1).await?;
+    for verb in ["approve", "deny"] {
+        let late = daemon.ctl(&[verb, short]).await?;
+        assert_eq!(late.code, Some(9), "{}", late.stderr);
+        assert!(late.stderr.contains("settled already, by agentctl"), "{}", late.stderr);
+    }
+    let unknown = daemon.ctl(&["approve", "abcdef"]).await?;
+    assert_eq!(unknown.code, Some(8), "{}", unknown.stderr);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_another_is_judged_by_the_mode_it_begins_in() -> anyhow::Result<()> {
+    let waits = json!({"command": "until [ -e go ]; do sleep 0.05; done"});
+    let both = Reply::tool("bash", waits).call("bash", json!({"command": "touch t2"}));
+    let server = ModelServer::start(Script::by_step([both, Reply::text("done")]))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let session = daemon.session("all").await?;
+    daemon.send(&session, "go").await?;
+    daemon
+        .until(&session, "the first call", |frame| is(frame, "tool.started"))
+        .await?;
+    daemon.ctl(&["mode", &session, "ask"]).await?.ok()?;
+    std::fs::write(daemon.home.project().join("go"), "")?;
+    let approval = daemon.approval(&session).await?;
+    assert_eq!(approval["action"]["command"], "touch t2");
+    assert!(!daemon.home.project().join("t2").exists());
+    daemon.answer(&approval, "once").await?;
+    let end = daemon.turn_end(&session, 1).await?;
+    assert_eq!(end["data"]["outcome"], "completed", "{end}");
+    assert!(daemon.home.project().join("t2").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_live_is_listed_with_the_mode_in_force() -> anyhow::Result<()> {
+    let server = ModelServer::start(touches("made"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.ctl(&["new", "--mode", "5m", "--name", "tt"]).await?.ok()?;
+    let shown = daemon.ctl(&["mode", "tt"]).await?.ok()?.stdout;
+    assert!(shown.starts_with("all until "), "{shown}");
+    daemon.ctl(&["mode", "tt", "1s"]).await?.ok()?;
+    daemon.kill9().await?;
+    loop {
+        let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+        if listed[0]["mode"] == "ask" {
+            assert!(listed[0].get("mode_until").is_none(), "{listed}");
+            break;
+        }
+        assert_eq!(listed[0]["mode"], "all", "{listed}");
+    }
+    assert_eq!(daemon.ctl(&["mode", "tt"]).await?.ok()?.stdout, "ask\n");
+    Ok(())
+}

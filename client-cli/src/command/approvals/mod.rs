@@ -29,7 +29,10 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         Some(session) => Some(invocation.session(&mut client, session).await?.id.0),
         None => None,
     };
-    let params = ApprovalListParams { session };
+    let params = ApprovalListParams {
+        session,
+        settled: false,
+    };
     if arguments.follow {
         drop(client);
         return follow::run(invocation, arguments.json, params).await;

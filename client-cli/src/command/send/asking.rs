@@ -1,16 +1,19 @@
 //! The approvals of a session while somebody waits for its answer: asked on the terminal one after the other, or named on stderr
 //! where nobody can be asked, and taken back when another client answers first.
 
-use super::shown::{Shown, headline};
+use super::shown::{Shown, cut};
 use crate::ask::{Question, Reply, Tty, reply};
 use crate::failure::Failure;
 use crate::follow::Follow;
 use crate::output::Output;
 use protocol::event::{ApprovalRequested, ApprovalResolved, Resolution};
-use protocol::frame::ApprovalView;
+use protocol::frame::{ApprovalView, Asker};
 use protocol::method::{AnswerParams, ApprovalAnswer, SessionInfo};
 use protocol::{ApprovalId, ErrorKind, Time, short, wording};
 use std::collections::HashSet;
+
+/// Characters of a question in one line; all of it is in `agentctl approvals`.
+const QUESTION: usize = 400;
 
 /// What waits and what was done about it.
 pub(super) struct Asking {
@@ -50,22 +53,12 @@ impl Asking {
     }
 
     pub(super) fn requested(&mut self, asked: ApprovalRequested, at: Time, session: &SessionInfo) {
-        self.waiting.push(ApprovalView {
-            id: asked.approval,
+        let asker = Asker {
             session: session.id.clone(),
             session_name: session.name.clone(),
-            turn: asked.turn,
-            call: asked.call,
-            tool: asked.tool,
-            digest: asked.digest,
-            action: asked.action,
-            reason: asked.reason,
-            choices: asked.choices,
-            rule: asked.rule,
-            always: asked.always,
-            requested_at: at,
             cwd: session.cwd.clone(),
-        });
+        };
+        self.waiting.push(ApprovalView::new(asked, asker, at));
     }
 
     /// Settled, by whomever.
@@ -114,8 +107,7 @@ impl Asking {
     }
 
     fn tell(&self, view: &ApprovalView) {
-        let tool = view.tool.as_deref().unwrap_or("the turn");
-        let line = headline(tool, &view.action, &serde_json::Value::Null);
+        let line = cut(&wording::approval_line(view), QUESTION);
         let id = short(view.id.as_str());
         let hint = format!("hint: `agentctl approve {id}` or `agentctl deny {id}`");
         self.output.tell(&format!("waits for approval {id}: {line}\n{hint}"));

@@ -172,7 +172,7 @@ pub(super) fn headline(tool: &str, action: &Action, arguments: &serde_json::Valu
 }
 
 /// At most `columns` characters, with a mark where more was.
-fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> String {
     match text.char_indices().nth(columns) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),

@@ -311,3 +311,69 @@ fn what_is_no_json_stays_in_the_editor_and_escape_leaves_it() -> anyhow::Result<
     assert!(rig.app.draft.is_empty() && rig.app.ask.is_some());
     Ok(())
 }
+
+#[test]
+fn an_edit_that_is_refused_stays_in_the_editor_with_the_reason() -> anyhow::Result<()> {
+    let mut rig = asked(80, "rm -r target")?;
+    rig.wait(600);
+    rig.key(KeyCode::Char('e'));
+    rig.types("/..");
+    let Some(request) = calls(rig.key(KeyCode::Enter)).pop() else {
+        anyhow::bail!("no call")
+    };
+    let error = protocol::RpcError::new(
+        protocol::ErrorKind::EditRefused,
+        "the changed call may not run: it is blocked",
+    );
+    let error = protocol::client::ClientError::Rpc(error);
+    rig.reply(crate::request::Reply::Failed { request, error });
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("✎ rm -r target/..") && shown.contains("it is blocked"),
+        "{shown}"
+    );
+    assert!(calls(rig.types("x")).is_empty() && rig.app.draft.is_empty());
+    let sent = calls(rig.key(KeyCode::Enter));
+    assert!(
+        matches!(sent.as_slice(), [Request::Answer { arguments: Some(arguments), .. }] if *arguments == json!({"command": "rm -r target/..x"})),
+        "what is typed next is no input: {sent:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn of_several_open_calls_an_answer_names_its_own_and_an_edit_says_what_it_was() -> anyhow::Result<()> {
+    let mut rig = asked(80, "touch a")?;
+    rig.event(
+        "tool.requested",
+        json!({
+            "call": "c9", "turn": "t2", "step": 1, "index": 1, "item": "i2.1", "tool": "bash",
+            "provider_call_id": "p", "arguments": {"command": "touch b"}, "writes": true,
+            "verdict": {"decision": "ask", "reason": ""}, "action": {"command": "touch b"}, "digest": "d",
+        }),
+    )?;
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000bbbbbb", "call": "c9", "decision": "once", "by": own(),
+            "arguments": {"command": "touch c"}, "digest": "d2", "action": {"command": "touch c"},
+        }),
+    )?;
+    rig.event(
+        "approval.resolved",
+        json!({
+            "approval": "0192f0c1-0000-7000-8000-000000aaaaaa", "call": "c5", "decision": "once", "by": other(),
+        }),
+    )?;
+    let shown = rig.shown()?;
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("bash touch a: allowed once by agentctl (cli, pid 1)"),
+        "{shown}"
+    );
+    assert!(
+        flat.contains("bash touch b: allowed once by") && flat.contains("; it was: bash touch b"),
+        "{shown}"
+    );
+    Ok(())
+}

@@ -6,6 +6,9 @@ pub(crate) const UNKNOWN: char = '\u{fffc}';
 /// Stands for the process id of the daemon in the guessed output of `pidof agentd` and its like.
 pub(super) const AGENTD_PID: &str = "\u{fffc}pid-of-agentd";
 
+/// Characters of a value that is shown short.
+const SHORT: usize = 200;
+
 /// Stands for what a command prints that prints nothing but hashes of commits.
 pub(super) const HASH: &str = "\u{fffc}hash";
 
@@ -85,6 +88,15 @@ impl Arg {
     /// For people: unknown pieces as `…`.
     pub(super) fn shown(&self) -> String {
         self.text.replace(UNKNOWN, "…")
+    }
+
+    /// Its beginning as people read it, for what stands beside a command: a value can be far longer than the line that made it.
+    pub(super) fn shown_short(&self) -> String {
+        let mut shown: String = self.text.chars().take(SHORT).collect();
+        if shown.len() < self.text.len() {
+            shown.push('…');
+        }
+        shown.replace(UNKNOWN, "…")
     }
 }
 

@@ -59,6 +59,20 @@ pub struct Analysis {
     pub blocks: Vec<String>,
     /// Why the guard could not see all of it.
     pub unseen: Option<String>,
+    /// What a person reads beside the parts, each before the part of this index.
+    asides: Vec<(usize, String)>,
+}
+
+impl Analysis {
+    /// The line in pieces, for people: its commands and, between them, the redirections and assignments of none of them.
+    #[must_use]
+    pub fn shown(&self) -> Vec<String> {
+        let mut shown: Vec<String> = self.parts.iter().map(|part| part.text.clone()).collect();
+        for (at, text) in self.asides.iter().rev() {
+            shown.insert((*at).min(shown.len()), text.clone());
+        }
+        shown
+    }
 }
 
 /// Takes a command line apart. Never fails: what cannot be read is said in `unseen`.
@@ -76,6 +90,7 @@ pub fn analyse(command: &CommandFact) -> Analysis {
         asks: walker.asks,
         blocks: walker.blocks,
         unseen: walker.unseen,
+        asides: walker.asides,
     }
 }
 

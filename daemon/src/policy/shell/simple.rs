@@ -5,19 +5,51 @@ use brush_parser::ast::{
 };
 
 use super::arg::{Arg, Certainty, Stream};
+use super::redirect::Redirected;
 use super::scope::{Scope, Var, may_be_set, may_precede_command};
 use super::walk::Walker;
+
+/// What stands around the words of a command.
+#[derive(Default)]
+struct Around {
+    /// Assignments, as they are shown.
+    before: Vec<String>,
+    /// Redirections, as they are shown.
+    after: Vec<String>,
+    /// Why a person should look at any of it.
+    extras: Vec<String>,
+}
+
+impl Around {
+    /// The command as people read it.
+    fn dress(&self, command: &str) -> String {
+        let before = self.before.iter().map(String::as_str);
+        let words = before.chain((!command.is_empty()).then_some(command));
+        words
+            .chain(self.after.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+/// An assignment as it is shown.
+fn assigned(name: &str, var: &Var) -> String {
+    match &var.items {
+        None => format!("{name}={}", var.value.shown_short()),
+        Some(_) => format!("{name}=(…)"),
+    }
+}
 
 impl Walker<'_> {
     pub(super) fn simple(&mut self, command: &SimpleCommand, scope: &mut Scope) -> Option<Stream> {
         let outer_stdin = scope.stdin.clone();
         let mut args = Vec::new();
-        let mut extras = Vec::new();
+        let mut around = Around::default();
         let mut assignments = Vec::new();
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
             match item {
                 CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) => assignments.push(assignment),
-                other => self.item(other, &mut args, &mut extras, scope),
+                other => self.item(other, &mut args, &mut around, scope),
             }
         }
         if let Some(word) = &command.word_or_name {
@@ -28,20 +60,25 @@ impl Walker<'_> {
             }
         }
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-            self.item(item, &mut args, &mut extras, scope);
+            self.item(item, &mut args, &mut around, scope);
         }
         let output = if args.is_empty() {
             if !self.count_command() {
                 return None;
             }
             for assignment in assignments {
-                self.assign(assignment, scope);
+                around.before.push(self.assign(assignment, scope));
             }
-            extras.iter().for_each(|reason| self.ask(reason));
+            around.extras.iter().for_each(|reason| self.ask(reason));
+            self.show_aside(around.dress(""));
             scope.stdin.take()
         } else {
-            let hidden = self.assign_for_command(&assignments, &mut extras, scope);
-            let output = self.run(args, extras, scope);
+            let hidden = self.assign_for_command(&assignments, &mut around, scope);
+            let at = self.parts.len();
+            let output = self.run(args, std::mem::take(&mut around.extras), scope);
+            if let Some(part) = self.parts.get_mut(at) {
+                part.text = around.dress(&part.text);
+            }
             for (name, var) in hidden {
                 match var {
                     Some(var) => scope.vars.insert(name, var),
@@ -54,15 +91,13 @@ impl Walker<'_> {
         output
     }
 
-    fn item(
-        &mut self,
-        item: &CommandPrefixOrSuffixItem,
-        args: &mut Vec<Arg>,
-        extras: &mut Vec<String>,
-        scope: &mut Scope,
-    ) {
+    fn item(&mut self, item: &CommandPrefixOrSuffixItem, args: &mut Vec<Arg>, around: &mut Around, scope: &mut Scope) {
         match item {
-            CommandPrefixOrSuffixItem::IoRedirect(redirect) => extras.extend(self.redirect(redirect, scope)),
+            CommandPrefixOrSuffixItem::IoRedirect(redirect) => {
+                let Redirected { shown, concern } = self.redirect(redirect, scope);
+                around.after.extend(shown);
+                around.extras.extend(concern);
+            }
             // `declare -a name=(…)`.
             CommandPrefixOrSuffixItem::AssignmentWord(assignment, _)
                 if matches!(assignment.value, AssignmentValue::Array(_)) =>
@@ -91,19 +126,22 @@ impl Walker<'_> {
     }
 
     /// `name=value` standing alone: it holds for the rest of the line.
-    fn assign(&mut self, assignment: &Assignment, scope: &mut Scope) {
+    /// Returns it as it is shown.
+    fn assign(&mut self, assignment: &Assignment, scope: &mut Scope) -> String {
         let (name, var) = self.evaluate(assignment, scope);
         if !may_be_set(&name) {
             self.ask(&format!("Setting {name} can change what commands run."));
         }
+        let shown = assigned(&name, &var);
         scope.vars.insert(name, var);
+        shown
     }
 
     /// `name=value command`: it holds for the command only. Returns what the names held before.
     fn assign_for_command(
         &mut self,
         assignments: &[&Assignment],
-        extras: &mut Vec<String>,
+        around: &mut Around,
         scope: &mut Scope,
     ) -> Vec<(String, Option<Var>)> {
         let mut hidden = Vec::new();
@@ -112,8 +150,11 @@ impl Walker<'_> {
             // Children do not take over separators; `read` splits its line by them.
             let harmless = may_precede_command(&name) || (name == "IFS" && var.value.is_sure());
             if !harmless || !var.value.is_printable() {
-                extras.push(format!("Setting {name} can change what the command runs."));
+                around
+                    .extras
+                    .push(format!("Setting {name} can change what the command runs."));
             }
+            around.before.push(assigned(&name, &var));
             // A child shell sees it; the words of this command were expanded without it.
             var.value.certainty = Certainty::Unknown;
             hidden.push((name.clone(), scope.vars.insert(name, var)));

@@ -46,6 +46,8 @@ pub(super) struct Walker<'a> {
     pub reads: Vec<PathBuf>,
     /// Files that redirections write.
     pub writes: Vec<PathBuf>,
+    /// What a person reads beside the parts, each before the part of this index.
+    pub asides: Vec<(usize, String)>,
     /// Why the guard could not see all of it.
     pub unseen: Option<String>,
     /// The part whose words made the commands that are walked now.
@@ -67,6 +69,7 @@ impl<'a> Walker<'a> {
             blocks: Vec::new(),
             reads: Vec::new(),
             writes: Vec::new(),
+            asides: Vec::new(),
             unseen: None,
             parent: None,
             calls: CallGraph::default(),
@@ -75,6 +78,11 @@ impl<'a> Walker<'a> {
             commands: 0,
             text: 0,
         }
+    }
+
+    /// Shows a redirection or an assignment that is no part's own. Each comes of a word that was counted, so there are not more.
+    pub(super) fn show_aside(&mut self, text: String) {
+        self.asides.push((self.parts.len(), text));
     }
 
     /// Walks the whole command line.
@@ -248,10 +256,11 @@ impl<'a> Walker<'a> {
             Command::Simple(simple) => self.simple(simple, scope),
             Command::Compound(compound, redirects) => {
                 let outer_stdin = scope.stdin.clone();
-                for reason in self.redirects(redirects.as_ref(), scope) {
-                    self.ask(&reason);
-                }
+                let shown = self.redirects(redirects.as_ref(), scope);
                 let output = self.compound(compound, scope);
+                if !shown.is_empty() {
+                    self.show_aside(format!("{{ … }} {}", shown.join(" ")));
+                }
                 scope.stdin = outer_stdin;
                 output
             }
@@ -260,8 +269,9 @@ impl<'a> Walker<'a> {
                 None
             }
             Command::ExtendedTest(test, redirects) => {
-                for reason in self.redirects(redirects.as_ref(), &mut scope.clone()) {
-                    self.ask(&reason);
+                let shown = self.redirects(redirects.as_ref(), &mut scope.clone());
+                if !shown.is_empty() {
+                    self.show_aside(format!("[[ … ]] {}", shown.join(" ")));
                 }
                 self.extended_test(&test.expr, scope);
                 None
@@ -406,7 +416,10 @@ impl<'a> Walker<'a> {
         let mut inner = scope.clone();
         inner.params = vec![Arg::unknown(); 9];
         inner.conditional = true;
-        self.redirects(function.body.1.as_ref(), &mut inner);
+        let shown = self.redirects(function.body.1.as_ref(), &mut inner);
+        if !shown.is_empty() {
+            self.show_aside(format!("{name}() {{ … }} {}", shown.join(" ")));
+        }
         self.compound(&function.body.0, &mut inner);
         scope.functions.insert(name, Rc::new(function.body.0.clone()));
     }

@@ -448,17 +448,115 @@ fn a_session_allowance_never_grows() -> Checked {
             &[],
             &[Grant::Exactly {
                 tool: "bash".into(),
-                text: "rm -rf /".into()
+                text: "rm -rf /".into(),
+                cwd: None
             }]
         ),
         Decision::Blocked
     );
-    let always = grant.to_rule(&PathBuf::from(ROOT));
+    let always = grant
+        .to_rule(&PathBuf::from(ROOT))
+        .ok_or_else(|| anyhow::anyhow!("no rule offered"))?;
     assert_eq!(
         always.to_string(),
         "allow bash: cargo test … for /home/dev/work/project"
     );
     assert_eq!(decide(&bash("cargo test"), Mode::Ask, &[always], &[]), Decision::Allow);
+    Ok(())
+}
+
+fn bash_in(cwd: &str, text: &str) -> Facts {
+    let mut facts = bash(text);
+    facts.command.iter_mut().for_each(|command| command.cwd = cwd.into());
+    facts
+}
+
+#[test]
+fn an_allow_rule_counts_inside_the_project_alone_and_one_that_restricts_everywhere() -> Checked {
+    let allow = rules(
+        "[[rule]]\ndecision = 'allow'\ntool = 'bash'\nexact = 'touch zz1'\n[[rule]]\ndecision = 'allow'\ntool = 'bash'\ncommand = 'npm test'\n\
+         [[rule]]\ndecision = 'allow'\nexact = 'git push --force origin wip'\n",
+    )?;
+    let whole = rules("[[rule]]\ndecision = 'allow'\ntool = 'bash'\n")?;
+    let deny = rules("[[rule]]\ndecision = 'deny'\ncommand = 'touch'\n")?;
+    let src = format!("{ROOT}/src");
+    for text in ["touch zz1", "npm test"] {
+        for (cwd, decision) in [
+            (ROOT, Decision::Allow),
+            (&src, Decision::Allow),
+            ("/tmp", Decision::Ask),
+        ] {
+            for rules in [&allow, &whole] {
+                let facts = bash_in(cwd, text);
+                assert_eq!(decide(&facts, Mode::Ask, rules, &[]), decision, "{text} in {cwd}");
+            }
+        }
+    }
+    let quoted = "git push --force origin wip";
+    assert_eq!(decide(&bash(quoted), Mode::Ask, &allow, &[]), Decision::Allow);
+    assert_eq!(
+        decide(&bash_in("/tmp", quoted), Mode::All, &allow, &[]),
+        Decision::Blocked
+    );
+    assert_eq!(
+        decide(&bash_in("/tmp", "touch a"), Mode::All, &deny, &[]),
+        Decision::Deny
+    );
+    Ok(())
+}
+
+#[test]
+fn a_session_allowance_counts_where_it_was_asked_for() -> Checked {
+    let offered = |cwd: &str, text: &str| {
+        grant_for(&bash_in(cwd, text)).ok_or_else(|| anyhow::anyhow!("nothing offered for {text}"))
+    };
+    let decided =
+        |cwd: &str, text: &str, grant: &Grant| decide(&bash_in(cwd, text), Mode::Ask, &[], std::slice::from_ref(grant));
+    let src = format!("{ROOT}/src");
+    for text in ["touch z", "ls -la", "echo a"] {
+        let outside = offered("/etc", text)?;
+        assert_eq!(outside.to_string(), format!("bash in /etc: exactly {text}"));
+        assert_eq!(outside.to_rule(Path::new(ROOT)), None);
+        assert_eq!(decided("/etc", text, &outside), Decision::Allow, "{text}");
+        for cwd in ["/etc/ssl", "/tmp", "/"] {
+            let alone = decide(&bash_in(cwd, text), Mode::Ask, &[], &[]);
+            assert_eq!(decided(cwd, text, &outside), alone, "{text} in {cwd}");
+        }
+    }
+    let inside = offered(&src, "touch z")?;
+    assert_eq!(decided(ROOT, "touch y", &inside), Decision::Allow);
+    assert_eq!(decided("/tmp", "touch z", &inside), Decision::Ask);
+    let exactly = offered(&src, "touch z > a")?;
+    assert_eq!(decided(ROOT, "touch z > a", &exactly), Decision::Allow);
+    assert_eq!(decided("/tmp", "touch z > a", &exactly), Decision::Ask);
+    let stored: Grant = serde_json::from_str(r#"{"kind":"exactly","tool":"bash","text":"touch z > a"}"#)?;
+    assert_eq!(
+        stored, exactly,
+        "one that was recorded without a directory counts inside"
+    );
+    Ok(())
+}
+
+#[test]
+fn what_keeps_a_rule_from_speaking_is_the_reason_to_ask() -> Checked {
+    let rules = rules("[[rule]]\ndecision = 'allow'\ntool = 'bash'\ncommand = 'npm test'\n")?;
+    let reason = |facts: &Facts, rules: &[Rule]| {
+        let policy = Policy {
+            mode: Mode::Ask,
+            rules,
+            grants: &[],
+            builtin_allow: true,
+        };
+        judge(facts, &policy).reason
+    };
+    assert_eq!(
+        reason(&bash_in("/tmp", "npm test"), &rules),
+        "It runs outside the project, where no rule allows anything."
+    );
+    assert_eq!(
+        reason(&bash("npm test > out"), &rules),
+        "It writes to out. No rule or allowance covers that."
+    );
     Ok(())
 }
 
@@ -585,6 +683,19 @@ fn a_verdict_names_the_rule_and_the_parts() -> Checked {
     let verdict = line("ls | grep x && curl \"$URL\"", Mode::Ask, &rules);
     assert_eq!(verdict.rule.as_deref(), Some("deny *: curl …"));
     assert_eq!(verdict.parts, ["ls", "grep x", "curl …"]);
+    for (text, parts) in [
+        ("mkdir d && echo hi > d/f", vec!["mkdir d", "echo hi > d/f"]),
+        ("ls 2>/dev/null >> log 2>&1; id", vec!["ls >> log", "id"]),
+        ("X=1 PATH=/x ls < a; > b", vec!["X=1 PATH=/x ls < a", "> b"]),
+        (
+            "A=$(id); { ls; id; } > out",
+            vec!["id", "A=…", "ls", "id", "{ … } > out"],
+        ),
+        ("cat <<E && ls &> \"$F\"\nx\nE\n", vec!["cat << …", "ls &> …"]),
+        ("sh -c 'id > x'", vec!["sh -c id > x", "id > x"]),
+    ] {
+        assert_eq!(line(text, Mode::Ask, &[]).parts, parts, "{text}");
+    }
     let answer = verdict.test_answer();
     assert_eq!(
         answer,

@@ -252,7 +252,7 @@ impl Actor {
         let set = self.rules();
         let grants = &self.state.grants;
         let policy = Policy {
-            mode: self.state.mode(),
+            mode: self.state.mode_at(self.clock.now()),
             rules: &set.rules,
             grants,
             builtin_allow: set.builtin_allow,

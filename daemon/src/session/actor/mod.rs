@@ -147,7 +147,14 @@ impl Actor {
     /// When to wake without being asked.
     fn wake(&self) -> Option<Instant> {
         if self.parked == Parked::Yes {
-            return Some(Instant::now() + self.deps.standing.tuning().passivate_after);
+            // Nothing is decided, yet whoever looks sees a timed mode end.
+            let end = self.state.settings.mode_until.filter(|end| *end > self.clock.now());
+            let passive = Instant::now() + self.deps.standing.tuning().passivate_after;
+            return end
+                .map(|end| self.clock.instant(end))
+                .into_iter()
+                .chain([passive])
+                .min();
         }
         let due = self.due_at().map(|at| at.min(Instant::now() + LOOK_AGAIN));
         let idle = self
@@ -192,6 +199,9 @@ impl Actor {
     }
 
     async fn on_time(&mut self) -> Next {
+        if self.parked == Parked::Yes {
+            self.publish();
+        }
         if self.parked == Parked::Yes || self.idle() {
             let needed = self.publisher.watched() || !self.mailbox.is_empty();
             return if needed { Next::Go } else { Next::End };
@@ -305,6 +315,7 @@ impl Actor {
             rules: &set.rules,
             builtin_allow: set.builtin_allow,
             shown: self.shown(),
+            calls: &self.details.calls,
             project_notice: self.project.notice(),
             config_fault: self.deps.standing.fault(),
             budget: self.budget(at),
@@ -379,6 +390,7 @@ impl Actor {
                 &self.details,
                 self.parked,
                 &self.sandbox,
+                self.clock.now().max(self.state.at),
             )),
         });
     }
@@ -439,8 +451,9 @@ pub(crate) fn first_live(
     details: &Details,
     parked: Parked,
     sandbox: &sandbox::Settings,
+    now: Time,
 ) -> Live {
-    let snapshot = Arc::new(snapshot(session, state, details, parked, sandbox));
+    let snapshot = Arc::new(snapshot(session, state, details, parked, sandbox, now));
     Live {
         head: state.seq,
         ring: Arc::default(),

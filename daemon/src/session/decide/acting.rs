@@ -5,8 +5,8 @@ use crate::session::effect::job::outcome;
 use crate::session::input::ToolEnd;
 use crate::session::state::{Call, Progress, Turn};
 use protocol::event::{
-    ApprovalResolved, GoOnLimit, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, ToolStarted,
-    TurnInterruptRequested, TurnOutcome,
+    ApprovalResolved, GoOnLimit, Reason, Resolution, TodoChanged, ToolCompleted, ToolOutcome, TurnInterruptRequested,
+    TurnOutcome,
 };
 use protocol::{ApprovalId, By, CallId, Mode, Stop, UnattendedPolicy};
 
@@ -132,10 +132,16 @@ impl Plan<'_> {
     /// Closes refused calls, starts those that may start, and goes on when all are done.
     pub(super) fn advance_acting(&mut self) {
         self.close_refused();
-        let Some(turn) = &self.state.turn else { return };
-        let start: Vec<CallId> = may_start(&turn.calls);
-        for call in start {
-            self.emit(ToolStarted { call });
+        // One that ends instead of starting lets others start; each round starts, asks about or ends all of them.
+        loop {
+            let Some(turn) = &self.state.turn else { return };
+            let start: Vec<CallId> = may_start(&turn.calls);
+            if start.is_empty() {
+                break;
+            }
+            for call in start {
+                self.start_call(call);
+            }
         }
         let Some(turn) = &self.state.turn else { return };
         if turn.go_on.is_some() || turn.calls.iter().any(|call| call.progress != Progress::Done) {

@@ -2,9 +2,12 @@
 //! is asked about anew.
 
 use super::Plan;
-use crate::policy::{self, Decision, Facts, Policy, grant_for};
+use super::acting::ended;
+use crate::policy::{self, Decision, Facts, Grant, Policy, grant_for, offer};
 use crate::session::input::{Answer, Edited, Reach, grant_of};
-use protocol::event::{Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, Verdict};
+use protocol::event::{
+    Action, ApprovalRequested, ApprovalResolved, Choice, Resolution, ToolOutcome, ToolStarted, Verdict,
+};
 use protocol::{ApprovalId, CallId, Mode, TurnId};
 
 /// What a person is asked about.
@@ -22,6 +25,56 @@ impl Plan<'_> {
     /// Judges a call as the session stands.
     pub(super) fn judge(&self, facts: &Facts) -> policy::Verdict {
         self.judge_in(self.state.mode_at(self.context.at), facts)
+    }
+
+    /// The narrowest mode that allows a call the session allows as it stands; none if it needs no mode for that.
+    pub(super) fn needed_mode(&self, facts: &Facts) -> Option<Mode> {
+        let allowed = |mode: &Mode| self.judge_in(*mode, facts).decision == Decision::Allow;
+        let narrowest = [Mode::Ask, Mode::Edits, Mode::All].into_iter().find(allowed);
+        narrowest.filter(|mode| *mode != Mode::Ask)
+    }
+
+    /// Whether a call that was allowed may still begin.
+    fn stands(&self, call: &CallId) -> bool {
+        let turn = self.state.turn.as_ref();
+        let needed = turn.and_then(|turn| turn.call(call)).and_then(|call| call.needs);
+        let mode = self.state.mode_at(self.context.at);
+        needed.is_none_or(|needed| mode.allows_as_much_as(needed))
+    }
+
+    /// Starts a call that may start, or puts the question that the mode it was allowed in has spared: a mode lets begin what begins in
+    /// it, not what was asked for in it.
+    pub(super) fn start_call(&mut self, call: CallId) {
+        if self.stands(&call) {
+            return self.emit(ToolStarted { call });
+        }
+        let mode = self.state.mode_at(self.context.at);
+        let requested = self.context.calls.get(&call).cloned();
+        match requested
+            .and_then(|requested| Some((requested.digest?, requested.turn, requested.tool, requested.action)))
+        {
+            Some((digest, turn, tool, action)) if mode != Mode::None => self.emit(ApprovalRequested {
+                approval: ApprovalId((self.context.new_id)()),
+                call: Some(call),
+                turn,
+                digest,
+                tool: Some(tool),
+                action,
+                reason: format!("It was allowed in another mode and had not begun when the mode became {mode}."),
+                choices: choices(None, None),
+                limit: None,
+                rule: None,
+                firm: false,
+                grant: None,
+                always: None,
+                no_rule: None,
+            }),
+            _ => {
+                let text =
+                    format!("Not run: it was allowed in another mode and had not begun when the mode became {mode}.");
+                self.emit(ended(call, ToolOutcome::Denied, &text));
+            }
+        }
     }
 
     fn judge_in(&self, mode: Mode, facts: &Facts) -> policy::Verdict {
@@ -46,10 +99,16 @@ impl Plan<'_> {
             verdict,
         } = question;
         // An ask rule speaks before every allowance, so none would spare the next question.
-        let grant = grant_for(facts).filter(|_| verdict.rule.is_none());
+        let offered = match verdict.rule {
+            None => offer(facts),
+            Some(_) => Err("a rule asks for it each time"),
+        };
+        let no_rule = offered.as_ref().err().map(|why| (*why).to_owned());
+        let grant = offered.ok();
         let always = grant
             .as_ref()
-            .map(|grant| grant.to_rule(self.state.root.as_ref()).to_string());
+            .and_then(|grant| grant.to_rule(self.state.root.as_ref()))
+            .map(|rule| rule.to_string());
         ApprovalRequested {
             approval: ApprovalId((self.context.new_id)()),
             call: Some(call),
@@ -58,12 +117,13 @@ impl Plan<'_> {
             tool: Some(tool),
             action,
             reason: verdict.reason.clone(),
-            choices: choices(grant.is_some()),
+            choices: choices(grant.as_ref(), always.as_ref()),
             limit: None,
             rule: grant.as_ref().map(ToString::to_string),
             firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
             grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
             always,
+            no_rule,
         }
     }
 
@@ -134,6 +194,7 @@ impl Plan<'_> {
                 reason: judged.reason,
                 rule: judged.rule,
                 read_only: judged.read_only,
+                mode: None,
             };
             let question = Question {
                 call,
@@ -151,12 +212,11 @@ impl Plan<'_> {
     }
 }
 
-/// What may be answered: with an allowance to be had, also for longer than this once.
-pub(super) fn choices(allowance: bool) -> Vec<Choice> {
+/// What may be answered: with an allowance to be had for the session, with a rule also from now on.
+pub(super) fn choices(grant: Option<&Grant>, rule: Option<&String>) -> Vec<Choice> {
     let mut choices = vec![Choice::Once];
-    if allowance {
-        choices.extend([Choice::Session, Choice::Always]);
-    }
+    choices.extend(grant.map(|_| Choice::Session));
+    choices.extend(rule.map(|_| Choice::Always));
     choices.push(Choice::Deny);
     choices
 }

@@ -152,7 +152,9 @@ impl Plan<'_> {
             Some(judged) => {
                 action.parts.clone_from(&judged.parts);
                 let read_only = judged.read_only;
+                let allowed = inspected.as_ref().filter(|_| judged.decision == Decision::Allow);
                 Verdict {
+                    mode: allowed.and_then(|inspected| self.needed_mode(&inspected.facts)),
                     decision: judged.decision,
                     reason: judged.reason,
                     rule: judged.rule,
@@ -164,6 +166,7 @@ impl Plan<'_> {
                 reason: "the arguments are wrong".to_owned(),
                 rule: None,
                 read_only: false,
+                mode: None,
             },
         };
         if let Some(error) = &argument_error {
@@ -220,11 +223,12 @@ impl Plan<'_> {
             tool: None,
             action: Action::default(),
             reason,
-            choices: choices(false),
+            choices: choices(None, None),
             rule: None,
             firm: true,
             grant: None,
             always: None,
+            no_rule: None,
         };
         self.emit(request);
     }

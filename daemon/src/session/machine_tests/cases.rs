@@ -106,6 +106,72 @@ fn a_mode_for_a_time_ends_by_the_clock_of_the_session() {
 }
 
 #[test]
+fn a_call_that_has_not_begun_when_its_mode_ends_is_asked_about_then() {
+    let mut world = World::new(3);
+    let mode = |mode, mode_for_ms| {
+        let changed = SessionChanged {
+            mode: Some(mode),
+            ..unchanged(by())
+        };
+        Input::Change(Box::new(Change { changed, mode_for_ms }))
+    };
+    world.feed(mode(Mode::All, Some(60_000)), Weather::Calm);
+    world.feed(Input::Send(sent("i", Delivery::Auto)), Weather::Calm);
+    let Some(Effect::Model(key)) = world.running_one() else {
+        panic!("no model call")
+    };
+    let call = |world: &mut World| {
+        Box::new(RequestedCall {
+            inspected: Ok(writing()),
+            ..world.call()
+        })
+    };
+    let pieces = (0..3).map(|index| Piece::Call {
+        index,
+        call: call(&mut world),
+    });
+    let replied = Replied {
+        key,
+        pieces: pieces.collect(),
+        stop: Stop::ToolUse,
+        model: ModelRef::default(),
+        usage: None,
+        cost: None,
+        manifest: Manifest::default(),
+        room: Room::default(),
+        remark: None,
+    };
+    world.feed(Input::ModelReplied(Box::new(replied)), Weather::Calm);
+    let first = world.running_one();
+    assert!(matches!(first, Some(Effect::Tool(_))), "the first begins in its mode");
+    world.now += 60_000;
+    world.effect_ends(first, Weather::Calm);
+    assert_eq!(world.running_one(), None, "the second waits for an answer");
+    let asked = |world: &World| {
+        world
+            .state
+            .pending()
+            .filter_map(|(_, call)| call.cloned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&world).len(), 1);
+    let Some(Event::ApprovalRequested(request)) = world.log.last().cloned() else {
+        panic!("no question")
+    };
+    assert_eq!((request.digest.as_str(), request.firm), ("d", false));
+    world.answer(Weather::Calm);
+    if let second @ Some(Effect::Tool(_)) = world.running_one() {
+        world.effect_ends(second, Weather::Calm);
+    }
+    assert_eq!(asked(&world).len(), 1, "so does the third");
+    world.feed(mode(Mode::All, None), Weather::Calm);
+    assert!(
+        matches!(world.running_one(), Some(Effect::Tool(_))),
+        "a mode answers it"
+    );
+}
+
+#[test]
 fn a_daemon_that_is_about_to_stop_starts_nothing_that_waits_and_the_next_one_does() {
     let mut world = World::new(5);
     world.feed(Input::Send(sent("first", Delivery::Auto)), Weather::Calm);

@@ -3,7 +3,7 @@
 use crate::session::state::State;
 use crate::session::wanted::{Effect, ModelKey, wanted};
 use protocol::event::{Decision, Event, InputOutcome, Resolution, ToolOutcome};
-use protocol::{CallId, InputId, JobId, Seq, Time, TurnId};
+use protocol::{By, CallId, InputId, JobId, Seq, Time, TurnId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the log must hold at every moment.
@@ -27,6 +27,8 @@ pub(super) struct Checked {
 #[derive(Default)]
 pub(super) struct Seen {
     asks: bool,
+    /// Nothing but a mode allowed it, so it may be asked about before it begins.
+    by_mode: bool,
     allowed: bool,
     started: u32,
     completed: u32,
@@ -110,6 +112,7 @@ impl Checked {
                     requested.call.clone(),
                     Seen {
                         asks,
+                        by_mode: requested.verdict.mode.is_some(),
                         allowed,
                         ..Seen::default()
                     },
@@ -120,10 +123,13 @@ impl Checked {
                     assert_eq!(request.call, Some(anew), "a changed call is asked about anew at once");
                 }
                 if let Some(call) = &request.call {
+                    let seen = self.calls.get_mut(call).unwrap();
                     assert!(
-                        self.calls.get(call).unwrap().asks,
+                        seen.asks || seen.by_mode,
                         "asked for a call whose verdict was not to ask"
                     );
+                    // From here on the answer counts, not the verdict.
+                    seen.allowed = false;
                 }
                 let twice = self
                     .approvals
@@ -135,7 +141,9 @@ impl Checked {
                 assert!(!*settled, "settled twice");
                 *settled = true;
                 if let (Some(call), true) = (&resolved.call, resolved.decision.allows()) {
-                    self.calls.get_mut(call).unwrap().allowed = true;
+                    let seen = self.calls.get_mut(call).unwrap();
+                    seen.allowed = true;
+                    seen.by_mode |= matches!(resolved.by, By::Rule { .. });
                 }
                 assert!(resolved.call.is_some() || resolved.grant.is_none());
                 if resolved.decision == Resolution::Edited {

@@ -272,7 +272,7 @@ impl World {
             added_roots: added.into_iter().collect(),
             by: by(),
         };
-        let mode_for_ms = self.random.chance(30).then_some(900);
+        let mode_for_ms = self.random.chance(50).then_some(900);
         self.feed(Input::Change(Box::new(Change { changed, mode_for_ms })), Weather::Storm);
     }
 }

@@ -8,7 +8,7 @@ use crate::session::state::State;
 use crate::session::wanted::{Effect, wanted};
 use protocol::event::{Event, ItemType, SessionCreated};
 use protocol::{By, CallId, InputId, Limits, Seq, SessionId, Settings, Time, TurnId};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A small generator, so that a failing seed can be named and repeated.
 pub(super) struct Random(u64);
@@ -116,6 +116,11 @@ impl World {
         let at = Time(self.now).max(self.state.at);
         let count = std::cell::Cell::new(self.log.len());
         let shown = vec![(0, ItemType::Text, "so far".to_owned())];
+        let requested = self.log.iter().filter_map(|event| match event {
+            Event::ToolRequested(requested) => Some((requested.call.clone(), requested.clone())),
+            _ => None,
+        });
+        let calls: BTreeMap<_, _> = requested.collect();
         let new_id = || {
             count.set(count.get() + 1);
             format!("a{}", count.get())
@@ -135,6 +140,7 @@ impl World {
             },
             draining: self.draining,
             shown,
+            calls: &calls,
             announce: Some(self.announce.to_owned()),
         };
         let drafts = decide(&self.state, &context, input.clone());
@@ -142,12 +148,30 @@ impl World {
         let again = decide(&self.state, &context, input);
         let kinds = |drafts: &[Draft]| drafts.iter().map(|draft| draft.event.clone()).collect::<Vec<_>>();
         assert_eq!(kinds(&drafts), kinds(&again), "deciding is pure");
+        self.check_modes(at, &kinds(&drafts));
         let begins = drafts.iter().any(|draft| matches!(draft.event, Event::TurnStarted(_)));
         assert!(
             !begins || self.draining == Draining::No,
             "a turn begins in a daemon that is about to stop"
         );
         kinds(&drafts)
+    }
+
+    /// What nothing but a mode allows begins only while such a mode is in force.
+    fn check_modes(&self, at: Time, events: &[Event]) {
+        let mut state = self.state.clone();
+        for event in events {
+            if let Event::ToolStarted(started) = event {
+                let call = state.turn.as_ref().and_then(|turn| turn.call(&started.call));
+                let needs = call.and_then(|call| call.needs);
+                let mode = state.mode_at(at);
+                assert!(
+                    needs.is_none_or(|needs| mode.allows_as_much_as(needs)),
+                    "a call that {needs:?} allowed began in mode {mode}"
+                );
+            }
+            state.apply(state.seq.next(), at, event);
+        }
     }
 
     /// One input: decide, append, apply, reconcile, with a crash between any two of them.
