@@ -150,18 +150,51 @@ impl World {
         ended.output
     }
 
+    /// Runs git as the person does, outside of any sandbox.
+    fn git(&self, at: &str, arguments: &[&str]) {
+        let mut command = std::process::Command::new("git");
+        command
+            .args([
+                "-c",
+                "protocol.file.allow=always",
+                "-c",
+                "user.email=a@b",
+                "-c",
+                "user.name=a",
+            ])
+            .args(arguments)
+            .current_dir(self.path(at))
+            .env("HOME", self.path("home"));
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "git {arguments:?}: {done:?}");
+    }
+
     fn make_repository(&self) {
-        let git = |arguments: &[&str]| {
-            let done = std::process::Command::new("git")
-                .args(arguments)
-                .current_dir(self.path("root"))
-                .output();
-            assert!(done.unwrap().status.success(), "git {arguments:?}");
-        };
-        git(&["init", "-q"]);
-        git(&["config", "user.email", "a@b"]);
-        git(&["config", "user.name", "a"]);
-        git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        self.make_repository_at("root");
+    }
+
+    fn make_repository_at(&self, at: &str) {
+        std::fs::create_dir_all(self.path(at)).unwrap();
+        self.git(at, &["init", "-q"]);
+        self.git(at, &["config", "user.email", "a@b"]);
+        self.git(at, &["config", "user.name", "a"]);
+        self.git(at, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    }
+
+    /// All below a directory, with what is in each file.
+    fn content(&self, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        let mut ahead = vec![self.path(name)];
+        while let Some(path) = ahead.pop() {
+            if path.is_dir() && !path.is_symlink() {
+                ahead.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                found.insert(path, Vec::new());
+            } else {
+                let content = std::fs::read(&path).unwrap_or_default();
+                found.insert(path, content);
+            }
+        }
+        found
     }
 }
 
@@ -229,6 +262,147 @@ async fn a_commit_works_and_what_makes_git_run_programs_cannot_be_changed() {
         .await;
     world.fails("rm -rf .git").await;
     assert!(world.path("root/.git/config").exists() && world.path("root/.git/hooks").exists());
+}
+
+/// What would make a later git run programs, in the repository of which `DIR` is the directory.
+const ON_A_REPOSITORY: &[&str] = &[
+    "echo x >> DIR/config",
+    "rm DIR/config",
+    "echo x > DIR/hooks/pre-commit",
+    "rm DIR/hooks/pre-commit.sample",
+    "mv DIR/hooks DIR/h",
+    "echo '* filter=x' > DIR/info/attributes",
+    "mkdir DIR/modules/x",
+    "mv DIR DIR.old",
+    "rm -rf DIR",
+];
+
+#[tokio::test]
+async fn a_repository_in_a_directory_below_the_root_is_kept_as_the_roots_own_is() {
+    let Some(world) = World::new(OWN).await else {
+        return;
+    };
+    world.make_repository_at("root/deep/er/sub");
+    world
+        .works(
+            "cd deep/er/sub && echo x > f && git add f && git commit -q -m second && git log --oneline | grep second",
+        )
+        .await;
+    world
+        .works("cd deep/er/sub && git checkout -q -b other && git stash list && git gc -q")
+        .await;
+    let kept = ["config", "hooks", "info"].map(|part| format!("root/deep/er/sub/.git/{part}"));
+    let before: Vec<_> = kept.iter().map(|part| world.content(part)).collect();
+    for command in ON_A_REPOSITORY {
+        world.fails(&command.replace("DIR", "deep/er/sub/.git")).await;
+    }
+    world.fails("git -C deep/er/sub config core.fsmonitor ./x.sh").await;
+    world.run("echo /tmp/evil > deep/er/sub/.git/commondir").await;
+    let after: Vec<_> = kept.iter().map(|part| world.content(part)).collect();
+    assert!(before == after && !world.path("root/deep/er/sub/.git/commondir").exists());
+    assert!(
+        !world.path("root/deep/er/sub/.git/modules").exists(),
+        "what only stood in is gone again"
+    );
+    let said = world.fails("rm -rf ./deep/er/sub/.git").await;
+    assert!(
+        said.contains("does not let commands write") && said.contains("outside_sandbox"),
+        "{said}"
+    );
+    world.works("git -C deep/er/sub status --short").await;
+}
+
+#[tokio::test]
+async fn a_submodule_and_a_repository_with_its_directory_elsewhere_are_kept() {
+    let Some(world) = World::new(OWN).await else {
+        return;
+    };
+    world.make_repository();
+    world.make_repository_at("origin");
+    world.git("root", &["submodule", "--quiet", "add", "../origin", "sub"]);
+    std::fs::create_dir_all(world.path("root/dirs/of")).unwrap();
+    world.git(
+        "root",
+        &[
+            "clone",
+            "-q",
+            "../origin",
+            "apart",
+            "--separate-git-dir",
+            "dirs/of/apart",
+        ],
+    );
+    world.make_repository_at("root/real");
+    std::fs::create_dir(world.path("root/linked")).unwrap();
+    std::os::unix::fs::symlink("../dirs/of/linked", world.path("root/linked/.git")).unwrap();
+    std::fs::rename(world.path("root/real/.git"), world.path("root/dirs/of/linked")).unwrap();
+    for (sub, dir) in [
+        ("sub", ".git/modules/sub"),
+        ("apart", "dirs/of/apart"),
+        ("linked", "dirs/of/linked"),
+    ] {
+        world
+            .works(&format!(
+                "cd {sub} && echo x > f && git add f && git -c user.name=a -c user.email=a@b commit -q -m second"
+            ))
+            .await;
+        for command in ON_A_REPOSITORY {
+            world.fails(&command.replace("DIR", dir)).await;
+        }
+    }
+    for command in [
+        "echo 'gitdir: /tmp/evil' > sub/.git",
+        "rm sub/.git",
+        "mv sub/.git sub/g",
+        "mv apart/.git apart/g",
+        "mv dirs/of dirs/off",
+        "mv dirs d",
+        "mkdir .git/modules/other",
+    ] {
+        world.fails(command).await;
+    }
+}
+
+#[tokio::test]
+async fn what_leads_from_a_work_tree_of_the_persons_to_programs_is_kept_and_temporary_ones_come_and_go() {
+    let Some(world) = World::new(OWN).await else {
+        return;
+    };
+    world.make_repository();
+    world.git("root", &["worktree", "add", "-q", "../beside"]);
+    let own = world.path("root/.git/worktrees/beside");
+    let before = world.content("root/.git/worktrees");
+    for command in [
+        "echo /tmp/evil > .git/worktrees/beside/commondir",
+        "mv .git/worktrees/beside .git/worktrees/b",
+        "mv .git/worktrees .git/w",
+        "rm -r .git/worktrees/beside/commondir",
+    ] {
+        world.fails(command).await;
+    }
+    world.run("echo x > .git/worktrees/beside/config.worktree").await;
+    assert_eq!(world.content("root/.git/worktrees"), before, "{}", own.display());
+    let temporary = "/tmp/sandbox-test-tree";
+    world
+        .works(&format!(
+            "git worktree add -q {temporary} && cd {temporary} && echo x > f && git add f && git commit -q -m f"
+        ))
+        .await;
+    world.works(&format!("git worktree remove {temporary}")).await;
+}
+
+#[tokio::test]
+async fn the_reduced_form_lets_no_repository_below_the_root_be_written() {
+    let Some(world) = World::new(REDUCED).await else {
+        return;
+    };
+    world.make_repository_at("root/sub");
+    world.write("root/sub/src/lib.rs", "x");
+    world.works("echo y > sub/src/lib.rs && echo z > sub/src/new.rs").await;
+    for command in ON_A_REPOSITORY {
+        world.fails(&command.replace("DIR", "sub/.git")).await;
+    }
+    world.fails("mv sub other").await;
 }
 
 #[tokio::test]

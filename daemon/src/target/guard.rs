@@ -48,6 +48,9 @@ const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// What is said before the output of a command whose tree could not be looked through.
 const UNSEEN: &str = "[the project is too large to look for all files with names of secrets; some may not be hidden]\n";
 
+/// What is said before the output of a command in whose tree some repositories may be changed.
+const UNKEPT: &str = "[the project is too large to look for all repositories below its root, or has too many; hooks and configuration of some may not be protected]\n";
+
 /// Where there are no process descriptors: how often the command's end is looked for.
 const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
@@ -167,9 +170,12 @@ fn guard(order: &Order) -> io::Result<()> {
     enter(order)?;
     let mut ghosts = Ghosts::default();
     let plan = order.sandbox.as_ref().map(|profile| Plan::new(profile, &mut ghosts));
-    if plan.as_ref().is_some_and(|plan| plan.unseen) {
+    let said = plan
+        .iter()
+        .flat_map(|plan| [(plan.unseen, UNSEEN), (plan.unkept, UNKEPT)]);
+    for (_, text) in said.filter(|(is_so, _)| *is_so) {
         // Nobody reading is no reason not to run.
-        let _ = io::stdout().write_all(UNSEEN.as_bytes());
+        let _ = io::stdout().write_all(text.as_bytes());
     }
     let input = input(order, &mut control)?;
     let started = start(order, plan, input);

@@ -18,10 +18,11 @@ mod mounts;
 mod pids;
 mod plan;
 mod refusal;
+mod repositories;
 mod ruleset;
-mod secrets;
 mod support;
 mod syscalls;
+mod tree;
 
 #[cfg(target_os = "linux")]
 mod enforce;

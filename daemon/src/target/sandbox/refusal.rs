@@ -4,7 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Mode, Network, Plan, Profile};
+use super::{Mode, Network, Plan, Profile, repositories};
 use crate::target::Resolved;
 
 /// Paths looked at for one command.
@@ -73,11 +73,10 @@ fn kept_from_writing(path: &Path, profile: &Profile, plan: &Plan) -> bool {
 }
 
 fn is_protected(path: &Path, profile: &Profile) -> bool {
-    let parts = [".agent", ".git/config", ".git/hooks", ".git/info", ".git/modules"];
-    profile
-        .roots
-        .iter()
-        .any(|root| parts.iter().any(|part| path.starts_with(root.join(part))))
+    let below = profile.roots.iter().filter_map(|root| path.strip_prefix(root).ok());
+    below
+        .into_iter()
+        .any(|path| path.starts_with(".agent") || repositories::is_kept(path))
 }
 
 /// What looks like a path in a text. Relative ones only where they say so: each word would be one otherwise.
