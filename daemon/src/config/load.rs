@@ -16,8 +16,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings,
-    SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
+    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork,
+    SandboxRepositories, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -56,6 +56,7 @@ struct WrittenSandbox {
     mode: Option<SandboxMode>,
     network: Option<bool>,
     caches: Option<SandboxCaches>,
+    new_repositories: Option<SandboxRepositories>,
 }
 
 #[derive(Deserialize, Default)]
@@ -283,6 +284,7 @@ fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
         mode: written.mode.unwrap_or_default(),
         network,
         caches: written.caches.unwrap_or_default(),
+        new_repositories: written.new_repositories.unwrap_or_default(),
     }
 }
 

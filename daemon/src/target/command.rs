@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
-use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
+use super::guard::{EXEC_GUARD, KILL, Order, Refused, TERMINATE};
 use super::orphans::{self, Registration};
 use super::resolve::Resolved;
 use super::sandbox::{self, Confinement, Profile, Refusal};
@@ -26,8 +26,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Bytes that a program may be given to read: what a pipe holds, so that handing them over never waits for long.
 pub const INPUT_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Bytes of a guard's report; it is one short line.
-const REPORT_LIMIT_BYTES: usize = 4096;
+/// Bytes of a guard's report; it is one line, with a few paths at most.
+const REPORT_LIMIT_BYTES: usize = 16 * 1024;
 
 /// How long output may still come after the guard reported: only what is in the pipe already, unless a process that cannot
 /// be killed holds it.
@@ -57,6 +57,7 @@ pub struct Running {
     report_pipe: Option<ChildStderr>,
     report: Vec<u8>,
     drain_until: Option<Instant>,
+    refused: Refused,
     guard: Child,
     _registration: Registration,
 }
@@ -179,6 +180,7 @@ impl Target {
             report_pipe,
             report: Vec::new(),
             drain_until: None,
+            refused: Refused::default(),
             guard: child,
             _registration: registration,
         })
@@ -242,6 +244,11 @@ impl Running {
         CommandEvent::Ended(self.end().await)
     }
 
+    /// Where the sandbox kept the command from making repositories, a few of the places at most; known when it has ended.
+    pub fn refused_repositories(&self) -> &[String] {
+        &self.refused.0
+    }
+
     /// Asks the command's process group to end.
     pub async fn terminate(&mut self) {
         // A guard that is gone has ended its command.
@@ -276,7 +283,9 @@ impl Running {
             // A sweep that panics has killed less than it could; the next one goes on.
             let _ = tokio::task::spawn_blocking(orphans::sweep).await;
         }
-        end.unwrap_or_else(lost)
+        let (end, refused) = end.unwrap_or_else(|| (lost(), Refused::default()));
+        self.refused = refused;
+        end
     }
 }
 
@@ -295,12 +304,19 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn parse_report(report: &str) -> Option<CommandEnd> {
+fn parse_report(report: &str) -> Option<(CommandEnd, Refused)> {
     let (word, rest) = report.strip_suffix('\n')?.split_once(' ')?;
+    if word == "failed" {
+        return Some((CommandEnd::Failed(rest.to_string()), Refused::default()));
+    }
+    let (number, refused) = match rest.split_once(' ') {
+        Some((number, refused)) => (number, Refused::parse(refused)?),
+        None => (rest, Refused::default()),
+    };
+    let number = number.parse().ok()?;
     match word {
-        "exit" => rest.parse().ok().map(CommandEnd::Exited),
-        "signal" => rest.parse().ok().map(CommandEnd::Signalled),
-        "failed" => Some(CommandEnd::Failed(rest.to_string())),
+        "exit" => Some((CommandEnd::Exited(number), refused)),
+        "signal" => Some((CommandEnd::Signalled(number), refused)),
         _ => None,
     }
 }
@@ -334,13 +350,18 @@ mod tests {
 
     #[test]
     fn a_report_is_believed_only_when_it_is_whole() {
-        assert_eq!(parse_report("exit 3\n"), Some(CommandEnd::Exited(3)));
-        assert_eq!(parse_report("signal 15\n"), Some(CommandEnd::Signalled(15)));
+        let plain = |end| Some((end, Refused::default()));
+        assert_eq!(parse_report("exit 3\n"), plain(CommandEnd::Exited(3)));
+        assert_eq!(parse_report("signal 15\n"), plain(CommandEnd::Signalled(15)));
         assert_eq!(
             parse_report("failed no such file\n"),
-            Some(CommandEnd::Failed("no such file".into()))
+            plain(CommandEnd::Failed("no such file".into()))
         );
-        for broken in ["", "exit 3", "exit\n", "thread panicked\n"] {
+        assert_eq!(
+            parse_report("exit 128 [\"/r/a b/.git\"]\n"),
+            Some((CommandEnd::Exited(128), Refused(vec!["/r/a b/.git".into()])))
+        );
+        for broken in ["", "exit 3", "exit\n", "exit 3 [\n", "thread panicked\n"] {
             assert_eq!(parse_report(broken), None, "{broken:?}");
         }
     }

@@ -5,8 +5,9 @@
 //! what the command is to read comes first, if there is something; then
 //! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
 //! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
-//! `signal NUMBER` or `failed REASON`. For its whole life it holds a share of the guards' lock. It has one thread and does
-//! nothing before its work: a command costs little more with it than without.
+//! `signal NUMBER` or `failed REASON`, the first two with a list of paths where the command was kept from making
+//! repositories, if there are any. For its whole life it holds a share of the guards' lock. It does nothing before
+//! its work, and has one thread until the command runs: a command costs little more with it than without.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -26,7 +27,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
 use super::descendants::{Brood, Left, Status};
-use super::sandbox::{self, Ghosts, Plan, Profile};
+use super::sandbox::{self, Ghosts, Plan, Profile, Supervisor};
 use super::{lock, told};
 
 /// The word after `agentd` that makes it a guard.
@@ -50,6 +51,9 @@ const UNSEEN: &str = "[the project is too large to look for all files with names
 
 /// What is said before the output of a command in whose tree some repositories may be changed.
 const UNKEPT: &str = "[the project is too large to look for all repositories below its root, or has too many; hooks and configuration of some may not be protected]\n";
+
+/// Characters of a path in a report.
+const SHOWN_LIMIT: usize = 512;
 
 /// Where there are no process descriptors: how often the command's end is looked for.
 const LOOK_EVERY: Timespec = Timespec {
@@ -179,17 +183,25 @@ fn guard(order: &Order) -> io::Result<()> {
     }
     let input = input(order, &mut control)?;
     let started = start(order, plan, input);
-    let done = started.and_then(|brood| attend(brood, &mut control));
+    let done = started.and_then(|started| attend(started, &mut control));
     ghosts.leave();
     done
 }
 
+/// A command that runs, and who looks at what it makes.
+struct Started {
+    brood: Brood,
+    supervisor: Option<Supervisor>,
+}
+
 /// Stays with the command until it and all it started are gone.
-fn attend(mut brood: Brood, control: &mut File) -> io::Result<()> {
+fn attend(started: Started, control: &mut File) -> io::Result<()> {
+    let Started { mut brood, supervisor } = started;
     match watch(&mut brood, control) {
         Ok(Over::Ended) => {
             let left = brood.kill_all(Some(SWEEP_LIMIT));
-            report(&line_of(brood.status));
+            let refused = supervisor.map(|supervisor| supervisor.refused());
+            report(&line_of(brood.status, &refused.unwrap_or_default()));
             if left == Left::Some {
                 brood.kill_all(None);
             }
@@ -263,44 +275,53 @@ fn input(order: &Order, control: &mut File) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Brood> {
+fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Started> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
     let (umask, nofile_soft) = (order.umask, order.nofile_soft);
     let (cwd, cwd_id) = (order.cwd.clone(), order.cwd_id);
     let sandbox = order.sandbox.clone().zip(plan);
-    let (hear, tell) = sandbox::channel(order.sandbox.as_ref())?;
+    let (ear, voice) = sandbox::channels(order.sandbox.as_ref())?;
+    let known = sandbox.clone();
     let mut command = Command::new(program);
     command.args(arguments).stdin(input).process_group(0);
     command.stdout(output()?).stderr(output()?);
     let child = told::spawn(command, move || {
         confine(umask, nofile_soft)?;
         match &sandbox {
-            Some((profile, plan)) => enforce(plan, profile, tell.as_ref(), || go_to(&cwd, cwd_id)),
+            Some((profile, plan)) => enforce(plan, profile, &voice, || go_to(&cwd, cwd_id)),
             None => Ok(()),
         }
     });
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy()));
-    match (child, hear) {
-        (Ok(child), None) => Ok(Brood::new(Pid::from_child(&child))),
-        (Ok(child), Some(mut hear)) => Ok(Brood::inside(hear.first()?, Pid::from_child(&child), hear)),
-        (Err(error), None) => Err(named(error)),
+    let mut brood = match (child, ear.hear) {
+        (Ok(child), None) => Brood::new(Pid::from_child(&child)),
+        (Ok(child), Some(mut hear)) => Brood::inside(hear.first()?, Pid::from_child(&child), hear),
+        (Err(error), None) => return Err(named(error)),
         (Err(error), Some(mut hear)) => {
             // What was started on the way must not be left to somebody else to bury.
             if let Ok(first) = hear.first() {
                 Brood::new(first).kill_all(Some(SWEEP_LIMIT));
             }
-            Err(named(error))
+            return Err(named(error));
         }
-    }
+    };
+    let supervisor = ear
+        .take
+        .zip(known)
+        .map(|(take, (profile, plan))| take.supervisor(plan, &profile));
+    let supervisor = supervisor.transpose().inspect_err(|_| {
+        brood.kill_all(Some(SWEEP_LIMIT));
+    })?;
+    Ok(Started { brood, supervisor })
 }
 
 #[cfg(target_os = "linux")]
 use sandbox::enforce;
 
 #[cfg(not(target_os = "linux"))]
-fn enforce(_: &Plan, _: &Profile, _: Option<&sandbox::Tell>, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+fn enforce(_: &Plan, _: &Profile, _: &sandbox::Voice, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     Err(io::Error::other("sandboxes need Linux"))
 }
 
@@ -314,6 +335,23 @@ fn daemon_is_gone(control: &File) -> io::Result<bool> {
     rustix::event::poll(&mut fds, Some(&now))?;
     let seen = fds[0].revents();
     Ok(seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN))
+}
+
+/// Where a command was kept from making repositories, as its guard's report says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Refused(pub(super) Vec<String>);
+
+impl Refused {
+    /// What follows the number in a report: nothing, or a space and a list in JSON, which has no line breaks.
+    fn words(&self) -> String {
+        let list = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty());
+        list.map(|list| format!(" {list}")).unwrap_or_default()
+    }
+
+    /// None if they are no such words.
+    pub(super) fn parse(words: &str) -> Option<Self> {
+        serde_json::from_str(words).ok().map(Self)
+    }
 }
 
 /// Why watching is over.
@@ -355,10 +393,12 @@ fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
     }
 }
 
-fn line_of(status: Option<Status>) -> String {
+fn line_of(status: Option<Status>, refused: &[PathBuf]) -> String {
+    let shown = |path: &PathBuf| path.display().to_string().chars().take(SHOWN_LIMIT).collect();
+    let refused = Refused(refused.iter().map(shown).collect());
     match status {
-        Some(Status::Exited(code)) => format!("exit {code}"),
-        Some(Status::Signalled(signal)) => format!("signal {signal}"),
+        Some(Status::Exited(code)) => format!("exit {code}{}", refused.words()),
+        Some(Status::Signalled(signal)) => format!("signal {signal}{}", refused.words()),
         None => "failed the command cannot be killed".into(),
     }
 }

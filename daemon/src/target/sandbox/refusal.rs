@@ -16,6 +16,8 @@ const NAMED_LIMIT: usize = 3;
 /// What the sandbox kept from a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refusal {
+    /// Where it would have made repositories, as who refused them told.
+    repositories: Vec<String>,
     unwritable: Vec<PathBuf>,
     no_network: bool,
 }
@@ -34,31 +36,47 @@ impl Refusal {
             }
         }
         Self {
+            repositories: Vec::new(),
             unwritable,
             no_network: profile.network == Network::Off,
         }
     }
 
+    /// The same, of a command that was kept from making `repositories`.
+    #[must_use]
+    pub fn with_repositories(mut self, repositories: Vec<String>) -> Self {
+        if !repositories.is_empty() {
+            // Said once is enough.
+            self.unwritable.retain(|path| !repositories::is_kept(path));
+        }
+        Self { repositories, ..self }
+    }
+
     /// The explanation, one or more sentences; empty if nothing speaks for a refusal.
     pub fn text(&self) -> String {
-        let named: Vec<String> = self
-            .unwritable
-            .iter()
-            .take(NAMED_LIMIT)
-            .map(|path| path.display().to_string())
-            .collect();
-        let mut text = String::new();
-        if !named.is_empty() {
-            text.push_str(&format!("the sandbox does not let commands write {}", named.join(", ")));
+        let named = |paths: Vec<String>| paths.into_iter().take(NAMED_LIMIT).collect::<Vec<_>>().join(", ");
+        let mut said = Vec::new();
+        if !self.repositories.is_empty() {
+            let named = named(self.repositories.clone());
+            said.push(format!(
+                "the sandbox does not let commands make repositories in the project, as {named} would be"
+            ));
+        }
+        if !self.unwritable.is_empty() {
+            let named = named(self.unwritable.iter().map(|path| path.display().to_string()).collect());
+            said.push(format!("the sandbox does not let commands write {named}"));
         }
         if self.no_network {
-            text.push_str(if text.is_empty() {
-                "the sandbox has no network"
-            } else {
-                "; it has no network"
-            });
+            said.push(
+                if said.is_empty() {
+                    "the sandbox has no network"
+                } else {
+                    "it has no network"
+                }
+                .to_owned(),
+            );
         }
-        text
+        said.join("; ")
     }
 }
 
