@@ -4,6 +4,7 @@ use crate::command::Command;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 use crate::output::{Colour, Output, Verbosity};
+use crate::values::AddedRoots;
 use std::path::PathBuf;
 
 /// Talk to agentd, the daemon that owns your coding-agent sessions.
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     color: Colour,
+    #[command(flatten)]
+    pub(crate) roots: AddedRoots,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

@@ -61,6 +61,15 @@ impl Invocation {
         self.cwd.to_string_lossy().into_owned()
     }
 
+    /// Directories a person named from where they stand, absolute.
+    pub(crate) fn directories(&self, named: &[PathBuf]) -> Result<Vec<String>, Failure> {
+        let text = |dir: &PathBuf| match self.cwd.join(dir).into_os_string().into_string() {
+            Ok(text) => Ok(text),
+            Err(_) => Err(Failure::usage(format!("the path {} is not UTF-8", dir.display()))),
+        };
+        named.iter().map(text).collect()
+    }
+
     /// A new session here, with what the environment sets.
     pub(crate) fn new_session(&self) -> Result<CreateParams, Failure> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

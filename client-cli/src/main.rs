@@ -55,7 +55,7 @@ fn harden() {
 fn run(invocation: &invocation::Invocation, arguments: Arguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::error(format!("cannot start: {error}")))?;
-    let result = runtime.block_on(command::run(invocation, arguments.command));
+    let result = runtime.block_on(command::run(invocation, arguments.command, &arguments.roots));
     // A blocking read of stdin may never end, and nothing else is left to wait for.
     runtime.shutdown_background();
     result

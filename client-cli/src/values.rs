@@ -1,6 +1,15 @@
-//! Values that several commands take: modes, durations, unattended policies, ids and pieces of ids.
+//! Values that several commands take: modes, durations, directories, unattended policies, ids and pieces of ids.
 
 use protocol::{Mode, Unattended, UnattendedPolicy};
+use std::path::PathBuf;
+
+/// `--add-dir`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct AddedRoots {
+    /// Let the session work in DIR, too, beside its project; may be repeated
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) add_dir: Vec<PathBuf>,
+}
 
 /// `--mode` and its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

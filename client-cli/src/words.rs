@@ -18,7 +18,11 @@ pub(crate) fn line(envelope: &Envelope) -> String {
 
 fn words(event: &Event) -> String {
     match event {
-        Event::SessionCreated(data) => format!("in {} by {}", text(&data.cwd), text(&data.by.to_string())),
+        Event::SessionCreated(data) => {
+            let roots = std::iter::once(&data.cwd).chain(&data.added_roots);
+            let roots = roots.map(|root| text(root)).collect::<Vec<_>>().join(" and ");
+            format!("in {roots} by {}", text(&data.by.to_string()))
+        }
         Event::SessionChanged(data) => format!("{} by {}", changes(data), text(&data.by.to_string())),
         Event::InputAccepted(data) => format!(
             "{}: {} by {}",
@@ -100,8 +104,10 @@ fn changes(data: &protocol::event::SessionChanged) -> String {
         ("mode", data.mode.map(|mode| wording::mode(mode).to_owned())),
         ("archived", data.archived.map(|archived| archived.to_string())),
     ];
+    let added = data.added_roots.iter().map(|root| ("directory", Some(text(root))));
     let told = named
         .into_iter()
+        .chain(added)
         .filter_map(|(name, value)| Some(format!("{name} {}", value?)));
     told.collect::<Vec<_>>().join(", ")
 }

@@ -14,6 +14,7 @@ pub(crate) enum Action {
     Ps,
     Todo,
     Continue,
+    AddDir,
     New,
     Resume,
     Quit,
@@ -57,6 +58,7 @@ commands! {
     "/ps" "" Ps "the turn and the commands in the background";
     "/interrupt" = "/kill" "[JOB]" Interrupt "end the turn that runs, or a job of /ps";
     "/continue" "" Continue "go on with a turn that was left open";
+    "/add-dir" "DIR" AddDir "work in a further directory, beside the project";
     "/new" "" New "another session in this directory";
     "/resume" "[ID|NAME|last]" Resume "list sessions, or go to one";
     "/quit" = "/exit" = "/q" = "/detach" "" Quit "leave; the session goes on";

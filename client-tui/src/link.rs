@@ -8,7 +8,7 @@ use protocol::method::{
     AnswerParams, ApprovalAnswer, AttachParams, CreateParams, DeleteParams, GetParams, InterruptParams, JobKill,
     JobKillParams, ListParams, LocalDecision, ModelConfirm, ModelConfirmParams, ModelList, ModelListParams,
     QueueCancel, QueueCancelParams, QueueResume, SendParams, SessionAttach, SessionCreate, SessionDelete, SessionGet,
-    SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume,
+    SessionInfo, SessionList, SessionParams, SessionSend, SessionUpdate, TurnInterrupt, TurnResume, UpdateParams,
 };
 use protocol::{Content, Frame, Seq, SessionId};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,8 @@ pub(crate) struct Way {
     pub(crate) model: Option<String>,
     /// Mode of a new session.
     pub(crate) mode: Option<protocol::Mode>,
+    /// Further directories of a new session; absolute.
+    pub(crate) add_roots: Vec<PathBuf>,
 }
 
 /// The connections, as the run loop holds them.
@@ -49,13 +51,16 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects and opens a session, without following it yet.
+    /// Connects and opens a session, without following it yet. What exists gets the further directories, too.
     ///
     /// # Errors
     /// What connecting or opening reports.
     pub(crate) async fn open(way: &Way, which: &Which) -> Result<(Client, SessionInfo), ClientError> {
         let mut client = Client::connect(&connect(Autostart::Yes)).await?;
-        let info = open(&mut client, way, which).await?;
+        let mut info = open(&mut client, way, which).await?;
+        if matches!(which, Which::Named(_)) && !way.add_roots.is_empty() {
+            info = add(&mut client, &info.id, &way.add_roots).await?;
+        }
         Ok((client, info))
     }
 
@@ -201,6 +206,13 @@ async fn carry_out(client: &mut Client, way: &Way, request: &Request) -> Result<
             client.call::<JobKill>(&params).await?;
         }
         Request::Update(params) => _ = client.call::<SessionUpdate>(params).await?,
+        Request::AddRoot { session, dir, known } => {
+            let path = way.cwd.join(from_home(dir));
+            let info = add(client, session, std::slice::from_ref(&path)).await?;
+            if info.added_roots.len() == *known {
+                return Ok(Reply::Within(text(&path)));
+            }
+        }
         Request::CancelQueued { session, input_id } => {
             let params = QueueCancelParams {
                 session: session.to_string(),
@@ -257,6 +269,7 @@ async fn open(client: &mut Client, way: &Way, which: &Which) -> Result<SessionIn
                 cwd,
                 model: way.model.clone(),
                 mode: way.mode,
+                add_roots: texts(&way.add_roots),
                 ..CreateParams::default()
             };
             client.call::<SessionCreate>(&params).await
@@ -270,6 +283,28 @@ async fn open(client: &mut Client, way: &Way, which: &Which) -> Result<SessionIn
                 .await
         }
     }
+}
+
+async fn add(client: &mut Client, session: &SessionId, roots: &[PathBuf]) -> Result<SessionInfo, ClientError> {
+    let params = UpdateParams {
+        session: session.to_string(),
+        add_roots: texts(roots),
+        ..UpdateParams::default()
+    };
+    client.call::<SessionUpdate>(&params).await
+}
+
+/// `~` is the person's home, as their shell has it.
+fn from_home(dir: &str) -> PathBuf {
+    let rest = match dir.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
+        _ => return PathBuf::from(dir),
+    };
+    protocol::place::home().map_or_else(|_| PathBuf::from(dir), |home| home.join(rest))
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| text(path)).collect()
 }
 
 fn named(session: &SessionId) -> SessionParams {

@@ -21,6 +21,9 @@ struct Arguments {
     /// What is asked before a tool runs, in a new session: ask, edits, all, none
     #[arg(long, value_name = "MODE", value_parser = mode)]
     mode: Option<protocol::Mode>,
+    /// Work in DIR, too, beside the project; may be repeated
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    add_dir: Vec<PathBuf>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -41,6 +44,7 @@ async fn start(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let cwd = arguments.cwd.map_or_else(|| here.clone(), |cwd| here.join(cwd));
     let options = Options {
         session: arguments.session,
+        add_roots: arguments.add_dir.iter().map(|dir| cwd.join(dir)).collect(),
         cwd,
         model: arguments.model,
         mode: arguments.mode,

@@ -48,7 +48,14 @@ pub(crate) enum Request {
         session: SessionId,
         turn: TurnId,
     },
-    Update(UpdateParams),
+    Update(Box<UpdateParams>),
+    /// The session is to work in a further directory, named from where the person stands.
+    AddRoot {
+        session: SessionId,
+        dir: String,
+        /// Directories it had beside its root when this was asked for.
+        known: usize,
+    },
     CancelQueued {
         session: SessionId,
         input_id: InputId,
@@ -80,6 +87,8 @@ pub(crate) enum Reply {
     Sessions(Vec<SessionInfo>),
     Models(Vec<ModelInfo>),
     Confirmed(Box<LocalServer>),
+    /// The directory lies in one that the session works in already.
+    Within(String),
     Opened {
         info: Box<SessionInfo>,
         which: Which,

@@ -36,6 +36,8 @@ pub struct Options {
     pub model: Option<String>,
     /// Mode of a new session.
     pub mode: Option<protocol::Mode>,
+    /// Further directories to work in, absolute: of the session that is opened first, and of every new one.
+    pub add_roots: Vec<PathBuf>,
 }
 
 /// Shows a session until the person leaves.
@@ -52,6 +54,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
         cwd: options.cwd,
         model: options.model,
         mode: options.mode,
+        add_roots: options.add_roots,
     };
     let which = options.session.map_or(Which::New, Which::Named);
     let (client, info) = Link::open(&way, &which).await?;
@@ -165,7 +168,7 @@ impl Running {
                 Vec::new()
             }
             Event::FocusGained | Event::FocusLost => {
-                self.app.focus(event == Event::FocusGained);
+                self.app.focus(event == Event::FocusGained, now);
                 Vec::new()
             }
             Event::Mouse(_) => Vec::new(),

@@ -16,6 +16,10 @@ mod notify;
 pub mod policy;
 pub mod provider;
 mod session;
+#[cfg(test)]
+#[path = "../../tests/src/skip.rs"]
+#[expect(unreachable_pub, reason = "it is a module of the tests crate")]
+mod skip;
 pub mod startup;
 pub mod target;
 pub mod tool;

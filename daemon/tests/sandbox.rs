@@ -2,6 +2,10 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+#[path = "../../tests/src/skip.rs"]
+#[expect(unreachable_pub, reason = "it is a module of the tests crate")]
+mod skip;
+
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -70,7 +74,9 @@ impl World {
             support.form = Some(Form::Landlock);
         }
         if support.form != Some(form) || (pids == Pids::Own && support.pids != pids) {
-            eprintln!("SKIP: {form:?} with {pids:?} processes cannot be made here: {support:?}");
+            skip::note(&format!(
+                "{form:?} with {pids:?} processes cannot be made here: {support:?}"
+            ));
             return None;
         }
         support.pids = pids;
@@ -705,7 +711,7 @@ async fn other_processes_cannot_be_signalled_or_looked_into() {
         if world.support.landlock >= 6 {
             world.fails(&format!("kill -0 {own}")).await;
         } else {
-            eprintln!("SKIP: this kernel's Landlock does not scope signals");
+            skip::note("this kernel's Landlock does not scope signals");
         }
         for file in ["environ", "mem", "maps", "fd/0", "root/etc/passwd", "cwd/Cargo.toml"] {
             world.fails(&format!("head -c 1 /proc/{own}/{file}")).await;
@@ -806,7 +812,7 @@ async fn the_keys_of_the_daemons_own_user_are_hidden_whatever_a_client_calls_its
         .into_iter()
         .find(|path| path.exists())
     else {
-        eprintln!("SKIP: no file with keys in {}", own.display());
+        skip::note(&format!("no file with keys in {}", own.display()));
         return;
     };
     for form in FORMS {
@@ -872,7 +878,7 @@ async fn a_call_that_asks_to_leave_the_sandbox_is_said_to_policy_and_leaves_it()
 #[test]
 fn an_ordinary_user_gets_the_same_sandbox_as_root() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIP: the other tests run as an ordinary user already");
+        skip::note("the other tests run as an ordinary user already");
         return;
     }
     let dir = tempfile::tempdir_in("/tmp").unwrap();
@@ -891,12 +897,12 @@ fn an_ordinary_user_gets_the_same_sandbox_as_root() {
         command.current_dir("/").output()
     };
     let Ok(nobody) = probe(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]) else {
-        eprintln!("SKIP: no setpriv");
+        skip::note("no setpriv");
         return;
     };
     let support: Support = serde_json::from_slice(&nobody.stdout).unwrap();
     if support.form.is_none() || !std::path::Path::new("/proc/self/ns/user").exists() {
-        eprintln!("SKIP: no sandbox for an ordinary user here: {support:?}");
+        skip::note(&format!("no sandbox for an ordinary user here: {support:?}"));
         return;
     }
     assert_eq!(support.form, Some(Form::Namespaces), "{support:?}");
@@ -931,7 +937,7 @@ async fn npm_installs_from_its_cache_inside() {
     if !npm(&["pack", "--pack-destination", "..", "--offline"], "dep")
         || !npm(&["install", "--package-lock-only", "--offline"], "root")
     {
-        eprintln!("SKIP: no npm that works here");
+        skip::note("no npm that works here");
         return;
     }
     let said = world.works("npm ci --offline && node -p 'require(\"dep\")'").await;
@@ -984,7 +990,7 @@ async fn builds_work_inside() {
     };
     let cargo = Path::new("/root/.cargo/bin/cargo");
     if !cargo.is_file() {
-        eprintln!("SKIP: no cargo");
+        skip::note("no cargo");
         return;
     }
     world.write(
@@ -999,20 +1005,17 @@ async fn builds_work_inside() {
     assert!(said.contains("built inside"), "{said}");
 }
 
-/// The variable that tells the tests that they run as an ordinary user for [`an_ordinary_user_is_held_as_root_is`].
-const INNER: &str = "SANDBOX_TEST_INNER";
-
 /// An id that belongs to nobody on any machine.
 const ORDINARY: u32 = 54_321;
 
 #[test]
 fn an_ordinary_user_is_held_as_root_is() {
     use std::os::unix::process::CommandExt;
-    if std::env::var_os(INNER).is_some() || !rustix::process::geteuid().is_root() {
+    if skip::is_inner() || !rustix::process::geteuid().is_root() {
         return;
     }
     let Ok(place) = tempfile::Builder::new().prefix("sandbox-").tempdir_in("/srv") else {
-        eprintln!("SKIP: no place for an ordinary user's home that is not a temporary directory");
+        skip::note("no place for an ordinary user's home that is not a temporary directory");
         return;
     };
     std::os::unix::fs::chown(place.path(), Some(ORDINARY), Some(ORDINARY)).unwrap();
@@ -1022,14 +1025,14 @@ fn an_ordinary_user_is_held_as_root_is() {
         command
             .env("HOME", place.path())
             .env("AGENTD_TEST_HOMES", place.path())
-            .env(INNER, "1");
+            .env(skip::INNER, "1");
         command
     };
     let reachable = ordinary(Path::new(env!("CARGO_BIN_EXE_agentd")))
         .arg("--version")
         .output();
     if !reachable.is_ok_and(|done| done.status.success()) {
-        eprintln!("SKIP: the build's directory is closed to other users");
+        skip::note("the build's directory is closed to other users");
         return;
     }
     let ran = ordinary(&std::env::current_exe().unwrap())
@@ -1042,7 +1045,7 @@ fn an_ordinary_user_is_held_as_root_is() {
         String::from_utf8_lossy(&ran.stderr)
     );
     said.lines()
-        .filter(|line| line.starts_with("SKIP"))
-        .for_each(|line| eprintln!("{line} (as an ordinary user)"));
+        .filter_map(|line| line.strip_prefix("SKIP "))
+        .for_each(|skipped| skip::note(&format!("as an ordinary user: {skipped}")));
     assert!(ran.status.success() && !said.contains(" 0 passed"), "{said}");
 }

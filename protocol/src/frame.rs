@@ -99,6 +99,9 @@ pub struct Snapshot {
     pub title: Option<String>,
     pub cwd: String,
     pub root: String,
+    /// Further directories the session works in, without links, in the order they were added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_roots: Vec<String>,
     pub settings: Settings,
     pub phase: Phase,
     #[serde(default, skip_serializing_if = "Option::is_none")]

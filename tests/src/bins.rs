@@ -47,23 +47,8 @@ pub fn bins() -> anyhow::Result<&'static Bins> {
     built.as_ref().map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-/// The directory of the build profile that this test belongs to: `…/target/debug` or `…/target/release`.
-///
-/// # Errors
-/// When the test does not lie where cargo puts tests.
-pub fn profile_dir() -> anyhow::Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let deps = test.parent().context("the test's directory")?;
-    let dir = if deps.ends_with("deps") {
-        deps.parent()
-    } else {
-        Some(deps)
-    };
-    Ok(dir.context("the build profile's directory")?.to_owned())
-}
-
 fn build() -> anyhow::Result<Bins> {
-    let dir = profile_dir()?;
+    let dir = crate::skip::profile_dir().context("the build profile's directory")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.current_dir(root()).args([

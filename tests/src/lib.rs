@@ -21,6 +21,15 @@ pub mod tls_server;
 use anyhow::Context;
 use std::time::Duration;
 
+/// Ends the running test as skipped: `skip!("tmux is not installed")`.
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)*) => {{
+        $crate::skip::note(&format!($($reason)*));
+        return Ok(());
+    }};
+}
+
 /// How long a fact may take to come. Far over what anything here needs on a busy machine, so that only a fault reaches it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -30,16 +30,8 @@ pub enum Namespaces {
     Refused,
 }
 
-/// The variable that tells a test that it is in an inner run, which starts no other.
-const INNER: &str = "AGENTD_TEST_INNER";
-
 /// An id that belongs to nobody on any machine.
 const ORDINARY: u32 = 54_321;
-
-/// Whether this is an inner run.
-pub fn is_inner() -> bool {
-    std::env::var_os(INNER).is_some()
-}
 
 /// Runs the tests of this program whose name contains one of `filters` as `user`, with `namespaces`.
 ///
@@ -57,7 +49,10 @@ pub fn run_tests(filters: &[&str], user: User, namespaces: Namespaces) -> anyhow
     let apart = tempfile::Builder::new().prefix("ah-").tempdir_in("/srv").ok();
     let mut command = Command::new(test);
     command.args(filters).args(["--test-threads", "2"]);
-    command.current_dir("/").env(bins::BUILT, place.path()).env(INNER, "1");
+    command
+        .current_dir("/")
+        .env(bins::BUILT, place.path())
+        .env(skip::INNER, "1");
     command.env("HOME", place.path());
     // Where rustup has its toolchains unless it is told.
     if let (None, Some(home)) = (std::env::var_os("RUSTUP_HOME"), std::env::var_os("HOME")) {

@@ -1,7 +1,8 @@
 //! A real third-party OAuth server, `oidc-provider`, and a person with a browser, where `.ci/run` has set them up.
 
-use crate::bins::{profile_dir, root};
+use crate::bins::root;
 use crate::daemon::{Ran, run};
+use crate::skip::profile_dir;
 use crate::soon;
 use anyhow::{Context, ensure};
 use std::process::Stdio;
@@ -22,7 +23,9 @@ impl OauthServer {
     /// # Errors
     /// When it is there but does not start.
     pub async fn start() -> anyhow::Result<Option<Self>> {
-        let dir = profile_dir()?.join("../oauth-server");
+        let dir = profile_dir()
+            .context("the build profile's directory")?
+            .join("../oauth-server");
         if !dir.join("ready").exists() {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! A real third-party model server, llama.cpp with a small model, where `.ci/run` has set it up.
 
-use crate::bins::{profile_dir, root};
+use crate::bins::root;
+use crate::skip::profile_dir;
 use crate::soon;
 use anyhow::Context;
 use std::process::Stdio;
@@ -21,7 +22,9 @@ impl RealModel {
     /// # Errors
     /// When it is there but does not start.
     pub async fn start() -> anyhow::Result<Option<Self>> {
-        let venv = profile_dir()?.join("../real-model");
+        let venv = profile_dir()
+            .context("the build profile's directory")?
+            .join("../real-model");
         if !venv.join("ready").exists() {
             return Ok(None);
         }

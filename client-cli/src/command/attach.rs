@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::values::AddedRoots;
 use clap::CommandFactory;
 use protocol::ErrorKind;
 use protocol::client::ClientError;
@@ -14,6 +15,8 @@ pub(crate) struct Arguments {
     /// Session by id, piece of an id, name, or `last`
     #[arg(default_value = "last")]
     session: String,
+    #[command(flatten)]
+    roots: AddedRoots,
 }
 
 pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -21,11 +24,11 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     let session = invocation
         .session(&mut invocation.connect().await?, &arguments.session)
         .await?;
-    open(invocation, Some(session.id.0)).await
+    open(invocation, Some(session.id.0), &arguments.roots).await
 }
 
 /// The last session of this project, or a new one; help where there is no terminal.
-pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failure> {
+pub(super) async fn run_bare(invocation: &Invocation, roots: &AddedRoots) -> Result<ExitCode, Failure> {
     if !terminal() {
         let help = crate::arguments::Arguments::command().render_help();
         invocation.output.tell_always(&help.to_string());
@@ -36,11 +39,15 @@ pub(super) async fn run_bare(invocation: &Invocation) -> Result<ExitCode, Failur
         Err(Failure::Client(error)) if error.kind() == Some(ErrorKind::SessionNotFound) => None,
         Err(failure) => return Err(failure),
     };
-    open(invocation, session).await
+    open(invocation, session, roots).await
 }
 
-/// Opens the terminal UI on a session; `None`: on a new one.
-pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Result<ExitCode, Failure> {
+/// Opens the terminal UI on a session; `None`: on a new one. Either way it works in `roots`, too.
+pub(super) async fn open(
+    invocation: &Invocation,
+    session: Option<String>,
+    roots: &AddedRoots,
+) -> Result<ExitCode, Failure> {
     if !terminal() {
         return Err(Failure::usage(
             "this needs a terminal\nhint: `agentctl show` and `agentctl tail` print without one",
@@ -52,6 +59,11 @@ pub(super) async fn open(invocation: &Invocation, session: Option<String>) -> Re
         cwd: invocation.cwd.clone(),
         model: base.model,
         mode: base.mode,
+        add_roots: invocation
+            .directories(&roots.add_dir)?
+            .into_iter()
+            .map(Into::into)
+            .collect(),
     };
     client_tui::run(options)
         .await

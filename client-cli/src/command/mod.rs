@@ -33,6 +33,7 @@ pub(crate) mod wait;
 
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::values::AddedRoots;
 use std::process::ExitCode;
 
 macro_rules! commands {
@@ -113,9 +114,17 @@ commands! {
 }
 
 /// Runs what was asked for; without a command, the terminal UI.
-pub(crate) async fn run(invocation: &Invocation, command: Option<Command>) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(
+    invocation: &Invocation,
+    command: Option<Command>,
+    roots: &AddedRoots,
+) -> Result<ExitCode, Failure> {
     match command {
+        // For the terminal UI it was meant; a command that knows it takes it behind its name.
+        Some(_) if !roots.add_dir.is_empty() => Err(Failure::usage(
+            "`--add-dir` stands before the command\nhint: put it behind `send`, `new` or `attach`",
+        )),
         Some(command) => run_command(invocation, command).await,
-        None => attach::run_bare(invocation).await,
+        None => attach::run_bare(invocation, roots).await,
     }
 }

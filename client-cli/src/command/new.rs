@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
-use crate::values::{ModeFor, mode_for, unattended};
+use crate::values::{AddedRoots, ModeFor, mode_for, unattended};
 use protocol::method::{CreateParams, SessionCreate};
 use protocol::{SessionId, Unattended};
 
@@ -22,6 +22,8 @@ pub(crate) struct Arguments {
     /// What happens to approvals nobody can answer: wait, deny[:DURATION] or fail
     #[arg(long, value_name = "POLICY", value_parser = unattended)]
     unattended: Option<Unattended>,
+    #[command(flatten)]
+    roots: AddedRoots,
     /// Print the session as JSON
     #[arg(long)]
     json: bool,
@@ -38,6 +40,7 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
         unattended: arguments.unattended,
         cwd: base.cwd,
         limits: base.limits,
+        add_roots: invocation.directories(&arguments.roots.add_dir)?,
     };
     let session = invocation.connect().await?.call::<SessionCreate>(&params).await?;
     if arguments.json {

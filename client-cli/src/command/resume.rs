@@ -4,6 +4,7 @@ use crate::command::attach;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::invocation::Invocation;
+use crate::values::AddedRoots;
 use protocol::frame::Phase;
 use protocol::method::{SessionParams, TurnResume};
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ pub(crate) async fn run(invocation: &Invocation, arguments: Arguments) -> Result
     }
     drop(client);
     if invocation.output.on_terminal() {
-        return attach::open(invocation, Some(session.id.0)).await;
+        return attach::open(invocation, Some(session.id.0), &AddedRoots::default()).await;
     }
     if parked {
         return Ok(Exit::Completed.into());

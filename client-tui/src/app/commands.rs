@@ -77,6 +77,7 @@ impl App {
                 None => self.note("no turn runs; /ps shows what does"),
             },
             Action::Continue => return vec![Effect::Call(Request::ResumeTurn(session))],
+            Action::AddDir => return self.add_dir(argument),
             Action::New => return vec![Effect::Call(Request::Open(Which::New))],
             Action::Resume if argument.is_empty() => return vec![Effect::Call(Request::Sessions)],
             Action::Resume => return vec![Effect::Call(Request::Open(Which::Named(argument.to_owned())))],
@@ -121,7 +122,7 @@ impl App {
         update.model = Some(listed.map_or(name, String::as_str).to_owned());
         confirm
             .into_iter()
-            .chain([Effect::Call(Request::Update(update))])
+            .chain([Effect::Call(Request::Update(Box::new(update)))])
             .collect()
     }
 
@@ -138,7 +139,20 @@ impl App {
         };
         let mut update = self.update();
         (update.mode, update.mode_for_ms) = (Some(mode), for_ms);
-        vec![Effect::Call(Request::Update(update))]
+        vec![Effect::Call(Request::Update(Box::new(update)))]
+    }
+
+    fn add_dir(&mut self, dir: &str) -> Vec<Effect> {
+        if dir.is_empty() {
+            self.note("name a directory: /add-dir DIR; /status shows those the session works in");
+            return Vec::new();
+        }
+        let state = &self.session.state;
+        vec![Effect::Call(Request::AddRoot {
+            session: state.session.clone(),
+            dir: dir.to_owned(),
+            known: state.added_roots.len(),
+        })]
     }
 
     fn update(&self) -> UpdateParams {

@@ -30,10 +30,14 @@ use protocol::wording;
 use protocol::{ApprovalId, ErrorKind, Frame, InputId, Mode, SessionId, Time, short};
 use ratatui::text::Line;
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Finished lines that wait for the next drawing before no more news is read: about what a fast reply makes between two.
 const FINISHED: usize = 2000;
+
+/// How long somebody who gave a sign is taken to look. The focus alone says little: tmux reports that it came when a client
+/// attaches, and unless told otherwise never that it went.
+const LOOKS: Duration = Duration::from_secs(60);
 
 /// Everything the client knows.
 #[derive(Debug)]
@@ -65,8 +69,8 @@ pub(crate) struct App {
     wall: Time,
     chord: Chord,
     leaving: Leaving,
-    /// Whether the person looks at this terminal; terminals that do not say never have somebody who does.
-    looks: Looks,
+    /// Since when the terminal has the focus, if it says so at all.
+    focused: Option<Instant>,
     /// Why the client ends by itself.
     failure: Option<String>,
 }
@@ -90,14 +94,6 @@ enum Chord {
 enum Leaving {
     No,
     Asked,
-}
-
-/// Whether the person looks at this terminal, as far as it says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looks {
-    Unknown,
-    Here,
-    Elsewhere,
 }
 
 /// What the app is made from.
@@ -132,7 +128,7 @@ impl App {
             wall: Time(0),
             chord: Chord::None,
             leaving: Leaving::No,
-            looks: Looks::Unknown,
+            focused: None,
             failure: None,
         };
         app.opened(&start.info, &start.which);
@@ -238,14 +234,22 @@ impl App {
     }
 
     /// The terminal has the focus from now on, or has it no more.
-    pub(crate) fn focus(&mut self, here: bool) {
-        self.looks = if here { Looks::Here } else { Looks::Elsewhere };
+    pub(crate) fn focus(&mut self, here: bool, now: Now) {
+        self.focused = here.then_some(now.clock);
+    }
+
+    /// Whether a person looks at this terminal, as far as can be known: it has the focus, and got it or a key not long ago.
+    fn is_looked_at(&self, now: Now) -> bool {
+        let seen = self
+            .focused
+            .map(|since| self.last_key.map_or(since, |key| key.max(since)));
+        seen.is_some_and(|at| now.clock.saturating_duration_since(at) < LOOKS)
     }
 
     /// Calls a person who does not look to a question, or to the end of a long turn, that just came.
     fn ring(&self, frame: &Frame, now: Now) -> Option<Effect> {
         let Frame::Event(envelope) = frame else { return None };
-        if self.looks == Looks::Here || !self.session.is_caught_up() {
+        if self.is_looked_at(now) || !self.session.is_caught_up() {
             return None;
         }
         let attention = self.hello.attention;
@@ -309,6 +313,10 @@ impl App {
                 self.hello.local_server = None;
                 let text = wording::local_decision(&server, LocalDecision::Use);
                 self.say(vec![paint::line(text, paint::dim())]);
+                Vec::new()
+            }
+            Reply::Within(dir) => {
+                self.note(&format!("{dir} lies in a directory the session works in already"));
                 Vec::new()
             }
             Reply::Opened { info, which } => {

@@ -18,6 +18,7 @@ impl App {
         let mut rows = vec![("session", state.session.to_string())];
         rows.extend(state.name.as_ref().map(|name| ("name", name.clone())));
         rows.push(("directory", state.cwd.clone()));
+        rows.extend(state.added_roots.iter().map(|root| ("and", root.clone())));
         rows.push(("model", self.model()));
         rows.push(("mode", wording::mode_until(mode, until, self.wall)));
         rows.extend(state.sandbox.as_ref().map(|view| ("sandbox", wording::sandbox(view))));

@@ -40,6 +40,7 @@ impl Session {
             },
         );
         state.name = info.name;
+        state.added_roots = info.added_roots;
         Self {
             state,
             open: OpenItems::default(),

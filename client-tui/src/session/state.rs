@@ -62,6 +62,8 @@ pub(crate) struct State {
     pub(crate) session: SessionId,
     pub(crate) name: Option<String>,
     pub(crate) cwd: String,
+    /// Further directories it works in.
+    pub(crate) added_roots: Vec<String>,
     pub(crate) settings: Settings,
     pub(crate) phase: Phase,
     pub(crate) turn: Option<Turn>,
@@ -93,6 +95,7 @@ impl State {
             session,
             name: None,
             cwd,
+            added_roots: Vec::new(),
             settings,
             phase: Phase::Idle,
             turn: None,
@@ -116,6 +119,7 @@ impl State {
     pub(crate) fn snapshot(&mut self, snapshot: Snapshot, now: Now) {
         self.name = snapshot.name;
         self.cwd = snapshot.cwd;
+        self.added_roots = snapshot.added_roots;
         self.settings = snapshot.settings;
         self.phase = snapshot.phase;
         self.turn = snapshot.turn.map(|turn| Turn {
@@ -266,6 +270,7 @@ impl State {
         if let Some(mode) = change.mode {
             (self.settings.mode, self.settings.mode_until) = (mode, change.mode_until);
         }
+        self.added_roots.extend(change.added_roots);
         self.settings.unattended = change.unattended.unwrap_or(self.settings.unattended);
     }
 

@@ -3,8 +3,8 @@
 use crate::paint;
 use protocol::display::{Form, display};
 use protocol::event::{
-    ApprovalResolved, InputOutcome, InputSettled, NoticeAdded, NoticeLevel, Resolution, SessionChanged, StepFailed,
-    TurnCompleted, TurnOutcome,
+    ApprovalResolved, InputOutcome, InputSettled, NoticeAdded, NoticeLevel, Resolution, SessionChanged, SessionCreated,
+    StepFailed, TurnCompleted, TurnOutcome,
 };
 use protocol::wording;
 use protocol::{By, Time};
@@ -27,7 +27,18 @@ pub(crate) fn changed(change: &SessionChanged, at: Time) -> Option<Line<'static>
     parts.extend(change.model.as_ref().map(|model| format!("model: {}", inline(model))));
     let mode = |mode| wording::mode_until(mode, change.mode_until, at);
     parts.extend(change.mode.map(|changed| format!("mode: {}", mode(changed))));
+    parts.extend(added(&change.added_roots));
     (!parts.is_empty()).then(|| paint::line(parts.join(" · "), paint::dim()))
+}
+
+/// The directories a session was made to work in beside its project.
+pub(crate) fn created(created: &SessionCreated) -> Option<Line<'static>> {
+    added(&created.added_roots).map(|words| paint::line(words, paint::dim()))
+}
+
+fn added(roots: &[String]) -> Option<String> {
+    let roots: Vec<String> = roots.iter().map(|root| inline(root)).collect();
+    (!roots.is_empty()).then(|| format!("works in {}, too", roots.join(", ")))
 }
 
 /// A model call that is tried again.

@@ -124,8 +124,8 @@ impl Scribe {
             Event::SessionChanged(change) => {
                 self.block(Block::Note, note::changed(&change, envelope.at).into_iter().collect())
             }
-            Event::SessionCreated(_)
-            | Event::QueueResumed(_)
+            Event::SessionCreated(created) => self.block(Block::Note, note::created(&created).into_iter().collect()),
+            Event::QueueResumed(_)
             | Event::TurnStarted(_)
             | Event::TurnInterruptRequested(_)
             | Event::ApprovalRequested(_)

@@ -16,6 +16,7 @@ mod model;
 mod peer;
 mod queue;
 mod register;
+mod roots;
 mod rule;
 mod session;
 mod subscription;

@@ -2,12 +2,12 @@
 
 use super::client::Client;
 use super::rule::directory;
-use super::{Api, blocking};
+use super::{Api, blocking, roots};
 use crate::log::{
     Append, Columns, Deletion, Lifetime, LogError, NewRow, NewSession, SessionFilter, SessionKey, SessionRow,
 };
 use crate::session::{Change, Message, Send, Sending, draining, name_taken, project, storage};
-use crate::target::project_root;
+use crate::target::{not_within, project_root};
 use protocol::event::{Event, SessionChanged, SessionCreated, TurnOutcome};
 use protocol::frame::Phase;
 use protocol::method::{
@@ -55,6 +55,10 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         .await??
         .display()
         .to_string();
+    let added_roots = not_within(
+        std::iter::once(root.as_str()),
+        roots::added(&api, &client, &params.add_roots).await?,
+    );
     let project = project(api.registry.deps(), &root).await?;
     let defaults = api.desk.defaults();
     let limits = project
@@ -90,6 +94,7 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         session: session.clone(),
         cwd: params.cwd.clone(),
         root: root.clone(),
+        added_roots: added_roots.clone(),
         settings: settings.clone(),
         name: params.name.clone(),
         by: client.by(),
@@ -116,6 +121,11 @@ pub(super) async fn create(api: Arc<Api>, client: Arc<Client>, params: CreatePar
         phase: Some(Phase::Idle.as_str()),
         model: settings.model,
         mode: Some(settings.mode.to_string()),
+        added_roots: Some(added_roots)
+            .filter(|added| !added.is_empty())
+            .map(|added| serde_json::to_string(&added))
+            .transpose()
+            .map_err(unwritable)?,
         ..Columns::default()
     };
     let append = Append {
@@ -153,8 +163,9 @@ async fn made_before(api: &Api, id: &SessionId, asked: &CreateParams) -> Result<
         return Err(id_taken("a deleted session"));
     }
     let first = log.read(row.key, 0, 1).await.map_err(|error| storage(&error))?;
+    let roots = roots::meant(&asked.add_roots).await?;
     match first.first().map(|first| Event::parse(&first.kind, &first.body)) {
-        Some(Ok(Some(Event::SessionCreated(created)))) if !is_as_asked(&created, row.created_at_ms, asked) => {
+        Some(Ok(Some(Event::SessionCreated(created)))) if !is_as_asked(&created, row.created_at_ms, asked, roots) => {
             Err(id_taken("a session that was made otherwise"))
         }
         _ => Ok(Some(info(api, row))),
@@ -162,10 +173,11 @@ async fn made_before(api: &Api, id: &SessionId, asked: &CreateParams) -> Result<
 }
 
 /// Whether a session was made by this very request. What it does not say may have come from elsewhere.
-fn is_as_asked(created: &SessionCreated, at_ms: i64, asked: &CreateParams) -> bool {
+fn is_as_asked(created: &SessionCreated, at_ms: i64, asked: &CreateParams, roots: Vec<String>) -> bool {
     let settings = &created.settings;
     created.cwd == asked.cwd
         && created.name == asked.name
+        && created.added_roots == not_within(std::iter::once(created.root.as_str()), roots)
         && settings.mode_until == asked.mode_for_ms.map(|ms| Time(at_ms).plus_ms(ms))
         && asked.mode.is_none_or(|mode| mode == settings.mode)
         && asked
@@ -279,6 +291,10 @@ fn info(api: &Api, row: SessionRow) -> SessionInfo {
         title: row.title,
         cwd: row.cwd,
         root: row.root_path,
+        added_roots: row
+            .added_roots
+            .and_then(|list| serde_json::from_str(&list).ok())
+            .unwrap_or_default(),
         model: row.model,
         mode: parsed(row.mode).unwrap_or_default(),
         mode_until,
@@ -346,6 +362,7 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
             return Err(error);
         }
     }
+    let added_roots = roots::added(&api, &client, &params.add_roots).await?;
     let changed = SessionChanged {
         name: params.name,
         title: None,
@@ -355,6 +372,7 @@ pub(super) async fn update(api: Arc<Api>, client: Arc<Client>, params: UpdatePar
         unattended: params.unattended,
         archived: params.archived,
         limits: None,
+        added_roots,
         by: client.by(),
     };
     let change = Change {

@@ -55,20 +55,28 @@ pub struct Rule {
     pub prices: Option<Prices>,
 }
 
-/// How a rule is compared with a model's name, in lower case.
+/// How a rule is compared with a model's name, in lower case: one of its own names has to fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fits {
-    Exact(String),
-    Prefix(String),
-    Contains(String),
+    Exact(Vec<String>),
+    Prefix(Vec<String>),
+    Contains(Vec<String>),
+}
+
+/// A name, or a list of them.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a name or a list of names")]
+enum Names {
+    One(String),
+    Several(Vec<String>),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenRule {
-    exact: Option<String>,
-    prefix: Option<String>,
-    contains: Option<String>,
+    exact: Option<Names>,
+    prefix: Option<Names>,
+    contains: Option<Names>,
     context_tokens: Option<u64>,
     max_output_tokens: Option<u32>,
     prices: Option<Prices>,
@@ -78,11 +86,10 @@ impl TryFrom<WrittenRule> for Rule {
     type Error = &'static str;
 
     fn try_from(written: WrittenRule) -> Result<Self, Self::Error> {
-        let lower = |text: String| text.to_ascii_lowercase();
         let fits = match (written.exact, written.prefix, written.contains) {
-            (Some(text), None, None) => Fits::Exact(lower(text)),
-            (None, Some(text), None) => Fits::Prefix(lower(text)),
-            (None, None, Some(text)) => Fits::Contains(lower(text)),
+            (Some(names), None, None) => Fits::Exact(names.lower()),
+            (None, Some(names), None) => Fits::Prefix(names.lower()),
+            (None, None, Some(names)) => Fits::Contains(names.lower()),
             _ => return Err("a rule has exactly one of `exact`, `prefix` and `contains`"),
         };
         if written.context_tokens == Some(0) || written.max_output_tokens == Some(0) {
@@ -97,12 +104,22 @@ impl TryFrom<WrittenRule> for Rule {
     }
 }
 
+impl Names {
+    fn lower(self) -> Vec<String> {
+        let names = match self {
+            Self::One(name) => vec![name],
+            Self::Several(names) => names,
+        };
+        names.into_iter().map(|name| name.to_ascii_lowercase()).collect()
+    }
+}
+
 impl Fits {
     fn takes(&self, name: &str) -> bool {
         match self {
-            Self::Exact(text) => name == text,
-            Self::Prefix(text) => name.starts_with(text),
-            Self::Contains(text) => name.contains(text),
+            Self::Exact(texts) => texts.iter().any(|text| name == text),
+            Self::Prefix(texts) => texts.iter().any(|text| name.starts_with(text)),
+            Self::Contains(texts) => texts.iter().any(|text| name.contains(text)),
         }
     }
 }
@@ -211,15 +228,17 @@ mod tests {
     fn no_shipped_rule_is_hidden_by_an_earlier_one() {
         let catalog = Catalog::shipped();
         for rule in &catalog.0.rule {
-            let (Fits::Exact(name) | Fits::Prefix(name) | Fits::Contains(name)) = &rule.fits;
-            assert_eq!(catalog.rule(name), Some(rule), "{name}");
+            let (Fits::Exact(names) | Fits::Prefix(names) | Fits::Contains(names)) = &rule.fits;
+            for name in names {
+                assert_eq!(catalog.rule(name), Some(rule), "{name}");
+            }
         }
     }
 
     #[test]
     fn the_first_rule_that_fits_counts_and_the_user_s_come_first() -> anyhow::Result<()> {
         let catalog = written(
-            "[[rule]]\nprefix = 'mine-'\ncontext_tokens = 1\n[[rule]]\ncontains = 'ne-x'\ncontext_tokens = 2\n\
+            "[[rule]]\nprefix = ['our-', 'Mine-']\ncontext_tokens = 1\n[[rule]]\ncontains = 'ne-x'\ncontext_tokens = 2\n\
              [[rule]]\nexact = 'GPT-5'\ncontext_tokens = 3\n",
         )?;
         let window = |model: &str| catalog.rule(model).and_then(|rule| rule.context_tokens);
@@ -232,7 +251,7 @@ mod tests {
             None,
             "a rule counts alone"
         );
-        assert_eq!((window("gpt-5-mini"), window("nobody knows")), (Some(400_000), None));
+        assert_eq!((window("gpt-5-mini"), window("nobody knows")), (Some(272_000), None));
         Ok(())
     }
 

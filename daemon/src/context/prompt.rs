@@ -11,6 +11,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) session: &'a str,
     pub(crate) cwd: &'a str,
     pub(crate) root: &'a str,
+    /// Further directories the session works in.
+    pub(crate) added_roots: &'a [String],
     /// When the turn began; only its date is said.
     pub(crate) at: Time,
 }
@@ -33,6 +35,10 @@ pub(crate) fn whole(built_in: &str, document: Option<&Document>) -> String {
 /// The built-in prompt's text.
 pub(crate) fn system_prompt(surroundings: Surroundings<'_>) -> String {
     let Surroundings { cwd, root, at, .. } = surroundings;
+    let added = surroundings.added_roots.iter();
+    let added: String = added
+        .map(|added| format!("- Further directory to work in, by its absolute path: {added}\n"))
+        .collect();
     let date = at.to_string();
     let date = date.get(..10).unwrap_or(&date);
     format!(
@@ -51,6 +57,7 @@ pub(crate) fn system_prompt(surroundings: Surroundings<'_>) -> String {
          \n\
          # Surroundings\n\
          - Project root: {root}\n\
+         {added}\
          - Working directory: {cwd}\n\
          - Platform: {platform}\n\
          - Date: {date}\n",

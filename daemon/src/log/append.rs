@@ -119,7 +119,8 @@ fn set_columns(connection: &Connection, session: SessionKey, columns: &Columns) 
     let sql = "UPDATE sessions SET
           phase = coalesce(:phase, phase), queued = coalesce(:queued, queued), name = coalesce(:name, name),
           title = coalesce(:title, title), model = coalesce(:model, model), mode = coalesce(:mode, mode),
-          outcome = coalesce(:outcome, outcome), cwd = coalesce(:cwd, cwd), archived = coalesce(:archived, archived)
+          outcome = coalesce(:outcome, outcome), cwd = coalesce(:cwd, cwd), archived = coalesce(:archived, archived),
+          added_roots = coalesce(:added_roots, added_roots)
         WHERE n = :n";
     connection.prepare_cached(sql)?.execute(named_params! {
         ":n": session.0,
@@ -132,6 +133,7 @@ fn set_columns(connection: &Connection, session: SessionKey, columns: &Columns) 
         ":outcome": columns.outcome,
         ":cwd": columns.cwd,
         ":archived": columns.archived,
+        ":added_roots": columns.added_roots,
     })?;
     if let Some(state) = &columns.state {
         let sql = "UPDATE sessions SET state = ?2, state_seq = ?3, state_version = ?4 WHERE n = ?1";

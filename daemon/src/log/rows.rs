@@ -83,6 +83,8 @@ pub struct Columns {
     pub cwd: Option<String>,
     /// Whether lists hide the session.
     pub archived: Option<bool>,
+    /// Directories it works in beside its project, as a JSON array of texts.
+    pub added_roots: Option<String>,
     /// The fold of the log.
     pub state: Option<SavedState>,
 }

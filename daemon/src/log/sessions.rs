@@ -59,6 +59,8 @@ pub struct SessionRow {
     pub deleted_at_ms: Option<i64>,
     /// Approvals that wait, its own and its descendants'.
     pub waiting_approvals: u32,
+    /// Directories it works in beside its project, as a JSON array of texts; none: it has none.
+    pub added_roots: Option<String>,
 }
 
 /// Which sessions to list, newest use first. The default: all that `ls` shows, of every project.
@@ -99,7 +101,7 @@ pub enum Resolved {
 const COLUMNS: &str = "SELECT n, id, name, root, parent, phase, head, changed_pos, queued, title, model, mode, outcome,
       root_path, cwd, created_at, updated_at, ephemeral, archived, deleted_at,
       (SELECT count(*) FROM approvals a WHERE a.resolved_pos IS NULL AND a.root = sessions.root AND (a.session = n
-         OR n = sessions.root OR '/' || a.path || '/' LIKE '%/' || sessions.id || '/%'))
+         OR n = sessions.root OR '/' || a.path || '/' LIKE '%/' || sessions.id || '/%')), added_roots
     FROM sessions";
 
 fn from_row(row: &SqlRow<'_>) -> rusqlite::Result<SessionRow> {
@@ -127,6 +129,7 @@ fn from_row(row: &SqlRow<'_>) -> rusqlite::Result<SessionRow> {
         archived: row.get(18)?,
         deleted_at_ms: row.get(19)?,
         waiting_approvals: row.get(20)?,
+        added_roots: row.get(21)?,
     })
 }
 

@@ -23,6 +23,29 @@ pub struct Facts {
     /// The host the call talks to, for tools that reach the network.
     #[serde(default)]
     pub host: Option<String>,
+    /// Absolute directories that count as the project, the root first: where a path lies outside, a person is told of what.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
+}
+
+/// Roots named in one reason; more are counted.
+const ROOTS_NAMED: usize = 8;
+
+/// Of what something lies outside, in words: the project, or every directory the session works in.
+pub(super) fn outside_of(roots: &[PathBuf]) -> String {
+    if roots.len() < 2 {
+        return "the project".to_owned();
+    }
+    let named: Vec<String> = roots
+        .iter()
+        .take(ROOTS_NAMED)
+        .map(|root| root.display().to_string())
+        .collect();
+    let more = match roots.len().saturating_sub(ROOTS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("the session's directories ({}{more})", named.join(", "))
 }
 
 /// One file or directory a call names.

@@ -1,8 +1,8 @@
 //! Judging calls that run no command: file tools and tools that reach a host.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::facts::{Access, Facts, Inside, PathFact};
+use super::facts::{Access, Facts, Inside, PathFact, outside_of};
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision};
 use super::{Policy, order};
@@ -63,7 +63,7 @@ fn concern(facts: &Facts, mode: Mode) -> Option<String> {
     if let Some(host) = &facts.host {
         return Some(format!("It reaches {host} over the network."));
     }
-    if let Some(reason) = facts.paths.iter().find_map(path_concern) {
+    if let Some(reason) = facts.paths.iter().find_map(|path| path_concern(path, &facts.roots)) {
         return Some(reason);
     }
     let changes = facts.writes || facts.paths.iter().any(|path| path.access == Access::Write);
@@ -77,9 +77,9 @@ fn concern(facts: &Facts, mode: Mode) -> Option<String> {
     }
 }
 
-fn path_concern(path: &PathFact) -> Option<String> {
+fn path_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
     if path.inside == Inside::Outside {
-        return Some(format!("{} is outside the project.", path.shown));
+        return Some(format!("{} is outside {}.", path.shown, outside_of(roots)));
     }
     if path.secret {
         return Some(format!("{} usually holds secrets.", path.shown));

@@ -1,7 +1,9 @@
 //! The order of judgement for command lines: guard, deny rule, ask rule, allow rule, session allowance, mode.
 
+use std::path::PathBuf;
+
 use super::Policy;
-use super::facts::{CommandFact, Facts, Inside, PathFact};
+use super::facts::{CommandFact, Facts, Inside, PathFact, outside_of};
 use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision};
@@ -134,7 +136,7 @@ impl<'a> Case<'a> {
             .operands
             .iter()
             .filter(|_| builtin)
-            .find_map(operand_concern)
+            .find_map(|path| operand_concern(path, &self.command.roots))
         {
             Some(reason) => Err(reason),
             None => Ok(covers),
@@ -169,10 +171,10 @@ impl<'a> Case<'a> {
 }
 
 /// Why a file that the target found keeps a command from running unasked.
-fn operand_concern(path: &PathFact) -> Option<String> {
+fn operand_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
     let shown = &path.shown;
     if path.inside == Inside::Outside {
-        return Some(format!("{shown} leads outside the project."));
+        return Some(format!("{shown} leads outside {}.", outside_of(roots)));
     }
     if path.secret {
         return Some(format!("{shown} usually holds secrets."));

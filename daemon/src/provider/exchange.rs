@@ -1,6 +1,6 @@
 //! Model calls over real connections, against a scripted server: what is sent, what is waited for, what is let out.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -340,7 +340,7 @@ fn a_header_value_with_a_line_break_is_refused_without_being_shown() {
 #[tokio::test]
 async fn a_real_server_answers_on_every_wire() {
     let Ok(address) = std::env::var("AGENTD_REAL_MODEL") else {
-        eprintln!("SKIP: no real model server; set AGENTD_REAL_MODEL to its http://HOST:PORT");
+        crate::skip::note("no real model server; set AGENTD_REAL_MODEL to its http://HOST:PORT");
         return;
     };
     for (wire, path) in [

@@ -3,7 +3,7 @@
 //! The recordings are found at `$AGENTD_FIXTURES`, default `../shared/fixtures` beside the repository; without them these
 //! tests skip loudly. The project's own streams, one per protocol feature, are in `tests/streams/WIRE/`.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,10 @@ fn fixtures() -> Option<PathBuf> {
     if root.join("dev").is_dir() {
         return Some(root);
     }
-    eprintln!("SKIP: no recorded streams at {}; set AGENTD_FIXTURES", root.display());
+    crate::skip::note(&format!(
+        "no recorded streams at {}; set AGENTD_FIXTURES",
+        root.display()
+    ));
     None
 }
 

@@ -1,7 +1,7 @@
 //! The requests all three wires build, mostly from replies their own decoders made: what a provider said has to go back the
 //! way it wants it.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 
@@ -304,10 +304,10 @@ fn anthropic_rebuilds_a_recorded_follow_up() {
         std::env::var_os("AGENTD_FIXTURES").map_or_else(|| "../../shared/fixtures".into(), std::path::PathBuf::from);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(root).join("dev/anthropic");
     let Ok(recorded) = std::fs::read_to_string(folder.join(format!("requests/{name}.request.json"))) else {
-        eprintln!(
-            "SKIP: no recorded requests at {}; set AGENTD_FIXTURES",
+        crate::skip::note(&format!(
+            "no recorded requests at {}; set AGENTD_FIXTURES",
             folder.display()
-        );
+        ));
         return;
     };
     let recorded: Value = serde_json::from_str(&recorded).unwrap();

@@ -79,6 +79,9 @@ fn columns(state: &State, after: &State) -> serde_json::Result<Columns> {
         outcome: after.outcome.as_ref().map(word).transpose()?,
         cwd: None,
         archived: (state.archived != after.archived).then_some(after.archived),
+        added_roots: (state.added_roots != after.added_roots)
+            .then(|| serde_json::to_string(&after.added_roots))
+            .transpose()?,
         state: turn_ended.then(|| saved(after)).transpose()?,
     })
 }

@@ -134,6 +134,7 @@ pub(crate) fn snapshot(
         title: state.title.clone(),
         cwd: state.cwd.clone(),
         root: state.root.clone(),
+        added_roots: state.added_roots.clone(),
         settings: state.settings.clone(),
         phase: if parked == Parked::Yes {
             Phase::Parked

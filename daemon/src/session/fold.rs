@@ -34,6 +34,7 @@ impl State {
             Event::SessionCreated(created) => {
                 self.cwd.clone_from(&created.cwd);
                 self.root.clone_from(&created.root);
+                self.added_roots.clone_from(&created.added_roots);
                 self.settings = created.settings.clone();
                 self.name.clone_from(&created.name);
             }
@@ -214,6 +215,11 @@ impl State {
         settings.unattended = changed.unattended.unwrap_or(settings.unattended);
         settings.limits = changed.limits.unwrap_or(settings.limits);
         self.archived = changed.archived.unwrap_or(self.archived);
+        for added in &changed.added_roots {
+            if !self.added_roots.contains(added) {
+                self.added_roots.push(added.clone());
+            }
+        }
     }
 
     fn accept(&mut self, seq: Seq, accepted: &InputAccepted) {

@@ -34,7 +34,7 @@ mod spending;
 mod state;
 mod wanted;
 
-pub(crate) use actor::{name_taken, storage};
+pub(crate) use actor::{name_taken, storage, too_many_roots};
 pub(crate) use clock::Clocks;
 pub(crate) use commit::{BACKGROUND, envelope};
 pub(crate) use deps::{CostLimits, Deps, Resume, Standing, Tuning};

@@ -7,6 +7,7 @@ use crate::tool::{Jobs, Place, ReadSet};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A session's place, opened once when it is first needed. Clones share it.
 #[derive(Clone)]
@@ -52,6 +53,19 @@ impl LazyPlace {
         Self(narrowed.boxed().shared())
     }
 
+    /// The same place with further roots.
+    pub(super) fn with_roots(&self, added: Vec<PathBuf>) -> Self {
+        let before = self.0.clone();
+        let widened = async move {
+            let place = before.await?;
+            let target = place.target.clone();
+            let opened = tokio::task::spawn_blocking(move || target.with_roots(&added)).await;
+            let target = opened.map_err(|error| format!("the added directory could not be opened: {error}"))?;
+            Ok(Place { target, ..place })
+        };
+        Self(widened.boxed().shared())
+    }
+
     /// The place.
     ///
     /// # Errors
@@ -94,7 +108,6 @@ fn impersonal(place: Place) -> Result<Place, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
     use std::sync::mpsc;
 
     fn spec(root: PathBuf) -> TargetSpec {

@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) at: Time,
     pub(crate) cwd: String,
     pub(crate) root: String,
+    /// Directories it works in beside its root, in the order they were added.
+    pub(crate) added_roots: Vec<String>,
     pub(crate) name: Option<String>,
     pub(crate) title: Option<String>,
     pub(crate) archived: bool,
@@ -248,6 +250,11 @@ impl Calibration {
 }
 
 impl State {
+    /// The directories it works in, the project's root first.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.root).chain(&self.added_roots).map(String::as_str)
+    }
+
     /// The phase, as clients see it.
     pub(crate) fn phase(&self) -> Phase {
         match self.turn.as_ref().map(|turn| turn.stage) {

@@ -225,7 +225,6 @@ fn parse_stat(pid: i32, stat: &str) -> Option<Process> {
 }
 
 #[cfg(test)]
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 mod tests {
     use super::*;
 
@@ -274,7 +273,7 @@ mod tests {
     fn the_snapshot_holds_this_process() {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         if std::fs::metadata("/proc/self/stat").is_err() {
-            eprintln!("SKIP: no /proc");
+            crate::skip::note("no /proc");
             return;
         }
         assert!(snapshot().iter().any(|process| process.pid == own));

@@ -132,14 +132,13 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn a_repository_with_a_filter_is_found_and_an_include_that_hangs_is_given_up() -> anyhow::Result<()> {
         let Some(git) = ["/usr/bin/git", "/usr/local/bin/git"]
             .iter()
             .map(Path::new)
             .find(|git| git.is_file())
         else {
-            eprintln!("SKIP: no git");
+            crate::skip::note("no git");
             return Ok(());
         };
         let dir = tempfile::tempdir()?;

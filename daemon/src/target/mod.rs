@@ -1,7 +1,7 @@
 //! Where a session's commands run and its files live: the only code that spawns processes or touches the work tree.
 //!
-//! A [`Target`] is made once per session and cloned freely. It holds a handle of each root since the session began, so a
-//! root that is renamed or replaced later is noticed instead of followed. Paths are resolved once ([`Target::resolve`]),
+//! A [`Target`] is made once per session and cloned freely. It holds a handle of each root since the session began or
+//! the root was added, so one that is renamed or replaced later is noticed instead of followed. Paths are resolved once ([`Target::resolve`]),
 //! judged by policy, and then opened by handle without following any link: what was judged is what is opened.
 //!
 //! Everything here but commands blocks; call it from a blocking task.
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
+mod added;
 pub mod command;
 mod confine;
 mod descendants;
@@ -34,6 +35,7 @@ pub mod sandbox;
 mod told;
 pub mod walk;
 
+pub use added::{ADDED_ROOTS_LIMIT, NotToBeAdded, added_root, not_within};
 pub use command::{CommandEnd, CommandEvent, GuardPlan, INPUT_LIMIT_BYTES, Running};
 pub use environment::{command_environment, is_listed, is_personal};
 pub use guard::exec_guard;
@@ -46,9 +48,11 @@ pub use resolve::Resolved;
 #[derive(Debug, Clone)]
 pub struct Target(Arc<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
-    roots: Arc<[Root]>,
+    roots: Vec<Arc<Root>>,
+    /// Added directories that were not there when they were to be opened.
+    gone: Vec<PathBuf>,
     cwd: PathBuf,
     environment: BTreeMap<String, String>,
     hidden: Vec<PathBuf>,
@@ -58,7 +62,8 @@ struct Inner {
 /// What a [`Target`] is made from.
 #[derive(Debug, Clone, Default)]
 pub struct TargetSpec {
-    /// Directories the session works in, the project root first. At least one.
+    /// Directories the session works in, the project root first. At least one. Those after it that are gone do not keep the
+    /// session from working in the others: nothing is inside of them then, and a path below them says that they are gone.
     pub roots: Vec<PathBuf>,
     /// Where commands start and relative paths begin.
     pub cwd: PathBuf,
@@ -70,7 +75,7 @@ pub struct TargetSpec {
     pub sandbox: sandbox::Settings,
 }
 
-/// A directory the session works in, held open since the session began.
+/// A directory the session works in, held open since the session began or the directory was added.
 #[derive(Debug)]
 pub struct Root {
     /// The path without symbolic links.
@@ -142,67 +147,52 @@ impl Target {
     /// # Errors
     /// A root or the working directory does not exist or is no directory.
     pub fn open(spec: TargetSpec) -> Result<Self, TargetError> {
-        let roots = spec
-            .roots
-            .iter()
-            .map(|path| Root::open(path))
-            .collect::<Result<_, _>>()?;
-        let cwd = canonical_directory(&spec.cwd)?;
-        let hidden = spec
-            .hidden
-            .iter()
-            .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
-            .collect();
-        Ok(Self(Arc::new(Inner {
-            roots,
-            cwd,
+        let mut paths = spec.roots.iter();
+        let first = paths.next().map(|path| match spec.roots.len() {
+            1 => Root::open(path),
+            // Whoever works in another root may have put a link in its place.
+            _ => Root::open_exactly(path),
+        });
+        let mut inner = Inner {
+            roots: first.transpose()?.into_iter().map(Arc::new).collect(),
+            gone: Vec::new(),
+            cwd: canonical_directory(&spec.cwd)?,
             environment: spec.environment,
-            hidden,
+            hidden: spec
+                .hidden
+                .iter()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
+                .collect(),
             sandbox: spec.sandbox,
-        })))
+        };
+        inner.add(paths);
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The same place with further roots, `paths` as [`added_root`] made them. Those that are held stay the very directories
+    /// they were.
+    #[must_use]
+    pub fn with_roots(&self, paths: &[PathBuf]) -> Self {
+        let mut inner = Inner::clone(&self.0);
+        inner.add(paths.iter());
+        Self(Arc::new(inner))
     }
 
     /// The same roots, still the very directories the session began with, for commands with another environment.
     ///
     /// # Errors
-    /// A root is gone or was replaced.
+    /// The project's root is gone or was replaced.
     pub fn with_environment(&self, environment: BTreeMap<String, String>) -> Result<Self, TargetError> {
-        self.roots().iter().try_for_each(Root::check)?;
-        let Inner {
-            roots,
-            cwd,
-            hidden,
-            sandbox,
-            ..
-        } = &*self.0;
-        let (roots, cwd, hidden, sandbox) = (Arc::clone(roots), cwd.clone(), hidden.clone(), sandbox.clone());
-        Ok(Self(Arc::new(Inner {
-            roots,
-            cwd,
-            environment,
-            hidden,
-            sandbox,
-        })))
+        self.roots().first().map_or(Ok(()), |root| root.check())?;
+        let inner = Inner::clone(&self.0);
+        Ok(Self(Arc::new(Inner { environment, ..inner })))
     }
 
     /// The same place, whose commands run in another sandbox.
     #[must_use]
     pub fn with_sandbox(&self, sandbox: sandbox::Settings) -> Self {
-        let Inner {
-            roots,
-            cwd,
-            environment,
-            hidden,
-            ..
-        } = &*self.0;
-        let (roots, cwd, hidden) = (Arc::clone(roots), cwd.clone(), hidden.clone());
-        Self(Arc::new(Inner {
-            roots,
-            cwd,
-            environment: environment.clone(),
-            hidden,
-            sandbox,
-        }))
+        let inner = Inner::clone(&self.0);
+        Self(Arc::new(Inner { sandbox, ..inner }))
     }
 
     /// Where commands start, without symbolic links.
@@ -211,8 +201,23 @@ impl Target {
     }
 
     /// The roots, the project root first.
-    pub fn roots(&self) -> &[Root] {
+    pub fn roots(&self) -> &[Arc<Root>] {
         &self.0.roots
+    }
+
+    /// The paths of those roots that are still where they were: what commands may work in.
+    pub fn standing_roots(&self) -> Vec<PathBuf> {
+        let standing = self.roots().iter().filter(|root| root.check().is_ok());
+        standing.map(|root| root.path.clone()).collect()
+    }
+
+    /// The added root that `path` lies in and that is gone.
+    pub(crate) fn gone_root(&self, path: &Path) -> Option<&Path> {
+        self.0
+            .gone
+            .iter()
+            .map(PathBuf::as_path)
+            .find(|gone| path.starts_with(gone))
     }
 
     /// The environment of commands.
@@ -239,7 +244,32 @@ impl Target {
     }
 }
 
+impl Inner {
+    /// Opens further roots; notes those that are gone.
+    fn add<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) {
+        for path in paths {
+            if self.roots.iter().any(|root| root.path == *path) {
+                continue;
+            }
+            self.gone.retain(|gone| gone != path);
+            match Root::open_exactly(path) {
+                Ok(root) => self.roots.push(Arc::new(root)),
+                Err(_) => self.gone.push(path.clone()),
+            }
+        }
+    }
+}
+
 impl Root {
+    /// Opens a directory that was without links when its path was recorded. A link in its place now is another directory.
+    fn open_exactly(path: &Path) -> Result<Self, TargetError> {
+        let root = Self::open(path)?;
+        if root.path == path {
+            return Ok(root);
+        }
+        Err(TargetError::RootGone(path.to_path_buf()))
+    }
+
     fn open(path: &Path) -> Result<Self, TargetError> {
         let path = canonical_directory(path)?;
         let shown = || path.display().to_string();

@@ -97,6 +97,9 @@ impl Target {
     /// The handle a resolved path is opened from, and the rest of the path.
     pub(crate) fn anchor(&self, resolved: &Resolved) -> Result<Anchor<'_>, TargetError> {
         let Some(root) = resolved.root.and_then(|index| self.roots().get(index)) else {
+            if let Some(gone) = self.gone_root(&resolved.path) {
+                return Err(TargetError::RootGone(gone.to_path_buf()));
+            }
             let dir = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| TargetError::io("/", error))?;
             return Ok(Anchor {

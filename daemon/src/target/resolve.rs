@@ -16,7 +16,7 @@ const LINKS_LIMIT: usize = 40;
 const PATH_LIMIT_BYTES: usize = 4095;
 
 /// Trees that show the machine instead of holding files; never inside a root, even if a root is `/`.
-const SYSTEM_TREES: &[&str] = &["/proc", "/sys", "/dev"];
+pub(super) const SYSTEM_TREES: &[&str] = &["/proc", "/sys", "/dev"];
 
 /// A path after resolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,9 +77,10 @@ impl Target {
         })
     }
 
-    /// The path for people: relative to its root, or absolute outside of all roots.
+    /// The path for people: relative to the project's root, or absolute outside of it. In another root a relative path would
+    /// be that of a file of the project.
     pub fn name_of(&self, resolved: &Resolved) -> String {
-        let root = resolved.root.and_then(|index| self.roots().get(index));
+        let root = self.roots().first().filter(|_| resolved.root == Some(0));
         let relative = root.and_then(|root| resolved.path.strip_prefix(&root.path).ok());
         match relative {
             Some(rest) if rest.as_os_str().is_empty() => ".".to_string(),
@@ -239,6 +240,83 @@ mod tests {
         for shown in ["file/x", "loop", "absent/../file", "", "a\0b"] {
             assert!(target.resolve(shown).is_err(), "{shown:?}");
         }
+    }
+
+    #[test]
+    fn every_root_is_inside_and_a_name_outside_of_the_first_is_absolute() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for made in ["root/src", "lib/inner", "other", "linked"] {
+            std::fs::create_dir_all(base.join(made)).unwrap();
+        }
+        symlink("../other", base.join("lib/out")).unwrap();
+        symlink("../lib/inner", base.join("root/in")).unwrap();
+        symlink("linked", base.join("link")).unwrap();
+        let roots = ["root", "lib", "lib/inner", "gone", "link"].map(|name| base.join(name));
+        let target = Target::open(TargetSpec {
+            roots: roots.to_vec(),
+            cwd: base.join("root"),
+            ..TargetSpec::default()
+        })
+        .unwrap();
+        let resolve = |shown: &str| {
+            let resolved = target.resolve(shown).unwrap();
+            (resolved.inside, resolved.root, target.name_of(&resolved))
+        };
+        let absolute = |name: &str| base.join(name).display().to_string();
+        assert_eq!(resolve("src/a"), (Inside::Inside, Some(0), "src/a".to_string()));
+        assert_eq!(resolve("../lib/a"), (Inside::Inside, Some(1), absolute("lib/a")));
+        assert_eq!(resolve("in/a"), (Inside::Inside, Some(2), absolute("lib/inner/a")));
+        for outside in [
+            "../lib/out/a",
+            "../other/a",
+            "../library",
+            "../gone/a",
+            "../link/a",
+            "../linked/a",
+        ] {
+            assert_eq!(resolve(outside).0, Inside::Outside, "{outside}");
+        }
+        let opened = |shown: &str| target.open_file(&target.resolve(shown).unwrap()).map(|_| ());
+        assert!(matches!(opened("../gone/a"), Err(TargetError::RootGone(gone)) if gone == base.join("gone")));
+        assert_eq!(target.standing_roots().len(), 3);
+
+        // A link that took the place of a root is not followed in a session that has others.
+        std::fs::rename(base.join("root"), base.join("moved")).unwrap();
+        symlink("other", base.join("root")).unwrap();
+        assert_eq!(target.standing_roots(), [base.join("lib"), base.join("lib/inner")]);
+        let again = Target::open(TargetSpec {
+            roots: roots.to_vec(),
+            cwd: base.join("lib"),
+            ..TargetSpec::default()
+        });
+        assert!(matches!(again, Err(TargetError::RootGone(gone)) if gone == base.join("root")));
+    }
+
+    #[test]
+    fn a_root_added_later_is_held_and_those_before_stay_what_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let target = target(&base);
+        let lib = base.join("lib");
+        let widened = target.with_roots(std::slice::from_ref(&lib));
+        assert_eq!(
+            widened.resolve("../lib/a").unwrap().inside,
+            Inside::Outside,
+            "it is not there"
+        );
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("a"), "x").unwrap();
+        let widened = widened.with_roots(std::slice::from_ref(&lib));
+        let resolved = widened.resolve("../lib/a").unwrap();
+        assert_eq!(resolved.inside, Inside::Inside);
+        assert!(widened.open_file(&resolved).is_ok());
+        assert_eq!(target.resolve("../lib/a").unwrap().inside, Inside::Outside);
+        std::fs::rename(&lib, base.join("moved")).unwrap();
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("a"), "y").unwrap();
+        let again = widened.with_roots(std::slice::from_ref(&lib));
+        assert!(matches!(again.open_file(&resolved), Err(TargetError::RootGone(_))));
     }
 
     #[test]

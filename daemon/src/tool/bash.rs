@@ -189,7 +189,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
     let mut command = CommandFact {
         text: parsed.command.clone(),
         cwd: cwd.path.clone(),
-        roots: place.target.roots().iter().map(|root| root.path.clone()).collect(),
+        roots: place.target.standing_roots(),
         // Without HOME a shell asks the user database what `~` is, so the guard has to know it too.
         home: place
             .target
@@ -202,6 +202,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
     command.operands = place.target.operands(&operands(&command), &cwd.path);
     place.target.look_for_programs(&mut command);
     let paths = parsed.cwd.iter().map(|_| cwd.fact(Access::Read)).collect();
+    let roots = command.roots.clone();
     Ok(Inspected {
         facts: Facts {
             tool: "bash".into(),
@@ -209,6 +210,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
             paths,
             command: Some(command),
             host: None,
+            roots,
         },
         action: Action {
             command: Some(parsed.command.clone()),

@@ -1,7 +1,7 @@
 //! What the tools that write files share: look at the file, make sure the model knows its content, preview the change, and
 //! put it in place. A tool of them only says what the new content is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -115,6 +115,8 @@ pub(super) struct Change {
     diff: Diff,
     /// Without the content to be replaced.
     digest: CallDigest,
+    /// The session's roots.
+    roots: Vec<PathBuf>,
     /// What the result tells about the change beyond its size.
     pub(super) note: String,
 }
@@ -143,6 +145,7 @@ impl Change {
             bytes,
             diff,
             digest,
+            roots: place.target.standing_roots(),
             note: String::new(),
         })
     }
@@ -185,6 +188,7 @@ impl Change {
                 paths,
                 command: None,
                 host: None,
+                roots: self.roots.clone(),
             },
             action: Action {
                 diff: Some(self.diff.text.clone()),

@@ -1,8 +1,6 @@
 //! `fetch_url`: reads a page of the web. A request tells its server something and its answer can tell the model anything, so
 //! it asks, and shows the whole address.
 
-use std::time::Instant;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -125,10 +123,7 @@ impl Tool for FetchUrl {
         if !agrees(&CallDigest::nowhere(NAME, arguments).finish(), digest) {
             return Ended::changed_since_approved();
         }
-        let begin = Instant::now();
-        let mut ended = self.fetch(url, &mut run).await;
-        ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ended
+        Ended::timed(self.fetch(url, &mut run)).await
     }
 }
 

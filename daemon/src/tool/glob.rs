@@ -106,6 +106,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         paths: vec![fact],
         command: None,
         host: None,
+        roots: place.target.standing_roots(),
     };
     Ok(Inspected {
         facts,

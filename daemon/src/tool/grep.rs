@@ -168,6 +168,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
         paths,
         command: None,
         host: None,
+        roots: place.target.standing_roots(),
     };
     Ok(Inspected {
         facts,

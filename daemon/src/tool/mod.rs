@@ -254,9 +254,14 @@ impl Ended {
 
     /// The end of a run that blocks on files.
     async fn of_blocking(work: impl FnOnce() -> Self + Send + 'static) -> Self {
+        let failed = |error: ArgumentError| Self::new(Outcome::Error, error.to_string());
+        Self::timed(async { blocking(work).await.unwrap_or_else(failed) }).await
+    }
+
+    /// The end of a run, with the time it took.
+    async fn timed(work: impl Future<Output = Self>) -> Self {
         let begin = Instant::now();
-        let ended = blocking(work).await;
-        let mut ended = ended.unwrap_or_else(|error| Self::new(Outcome::Error, error.to_string()));
+        let mut ended = work.await;
         ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         ended
     }

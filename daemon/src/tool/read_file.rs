@@ -107,6 +107,7 @@ fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Insp
             paths,
             command: None,
             host: None,
+            roots: place.target.standing_roots(),
         },
         action,
         digest,

@@ -3,4 +3,7 @@
 
 mod bash;
 mod processes;
+#[path = "../../../tests/src/skip.rs"]
+#[expect(unreachable_pub, reason = "it is a module of the tests crate")]
+mod skip;
 mod world;

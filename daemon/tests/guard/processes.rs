@@ -91,7 +91,7 @@ async fn signals_limits_and_oom_score_are_a_commands_own() {
 #[tokio::test]
 async fn a_privileged_daemons_command_loses_the_dangerous_capabilities() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIP: not root");
+        crate::skip::note("not root");
         return;
     }
     let ended = World::new()

@@ -94,6 +94,9 @@ events! {
         cwd: String,
         /// The project's root.
         root: String,
+        /// Further directories the session works in, without links.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added_roots: Vec<String>,
         settings: Settings,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -118,6 +121,9 @@ events! {
         archived: Option<bool>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
+        /// Directories the session works in from now on, beside those it has.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added_roots: Vec<String>,
         by: By,
     }
     /// An input is durable.

@@ -44,6 +44,9 @@ pub struct CreateParams {
     pub unattended: Option<Unattended>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Further directories the session works in, as in `session.update`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_roots: Vec<String>,
 }
 
 /// A session in lists.
@@ -57,6 +60,9 @@ pub struct SessionInfo {
     pub title: Option<String>,
     pub cwd: String,
     pub root: String,
+    /// Further directories it works in, without links, in the order they were added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_roots: Vec<String>,
     /// Name of the model's profile; absent: chosen at each turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -133,6 +139,10 @@ pub struct UpdateParams {
     pub unattended: Option<Unattended>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
+    /// Further directories the session is to work in: absolute, at most 16 in all. One that lies in a root already changes
+    /// nothing; none is ever taken away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_roots: Vec<String>,
 }
 
 /// Which session to delete.

@@ -1,10 +1,11 @@
 //! The tests of the sandbox and of what must not get out of it, once more on machines unlike this one.
 
-use tests::machine::{Namespaces, User, is_inner, run_tests};
+use tests::machine::{Namespaces, User, run_tests};
 use tests::skip;
+use tests::skip::is_inner;
 
 /// Modules whose promises must hold on every machine.
-const PROMISES: &[&str] = &["escape::", "inside::", "sandbox::"];
+const PROMISES: &[&str] = &["escape::", "inside::", "sandbox::", "roots::a_sandboxed_command"];
 
 fn promises_hold(user: User, namespaces: Namespaces) -> anyhow::Result<()> {
     if is_inner() {

@@ -27,6 +27,7 @@ mod places;
 mod protocol;
 mod real_model;
 mod reload;
+mod roots;
 mod rules;
 mod sandbox;
 mod scripts;

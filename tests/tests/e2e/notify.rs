@@ -1,11 +1,12 @@
-//! People who do not look are told: by a program of theirs, and on the desktop.
+//! People who do not look are told: by a program of theirs, and through the terminals they have open elsewhere.
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tests::daemon::{Home, TestDaemon, profile};
-use tests::model_server::{ModelServer, Reply, Script, Wire};
-use tests::soon;
+use tests::model_server::{Gate, ModelServer, Reply, Script, Wire};
+use tests::terminal::Terminals;
+use tests::{skip, soon};
 
 /// A home whose daemon tells by a program, which calls what it reads `told.N` in order.
 async fn told_by_program(server: &ModelServer, more: &str) -> anyhow::Result<TestDaemon> {
@@ -138,5 +139,64 @@ async fn a_project_cannot_name_the_program() -> anyhow::Result<()> {
     let said = daemon.ctl(&["trust"]).await?;
     let text = format!("{}{}", said.stdout, said.stderr);
     assert!(text.contains("never read from a project"), "{text}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_terminal_rings_when_its_question_appears() -> anyhow::Result<()> {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::by(move |seen| match (seen.last_text(), seen.step()) {
+        ("make it", 0) => Reply::tool("bash", json!({"command": "touch made"})),
+        _ => Reply::text("Hello there.").deltas(2).gate(&held),
+    }))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    daemon.session("ask").await?;
+    let Some(terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let agentctl = tests::bins::bins()?.agentctl();
+    for (name, command) in [("attach", "attach last"), ("follow", "approvals --follow")] {
+        let raw = daemon.home.path().join(name);
+        let line = format!("script -qfec '{} {command}' {}", agentctl.display(), raw.display());
+        if daemon.home.command("script").arg("--version").output().await.is_err() {
+            skip!("script is not installed")
+        }
+        let mut terminal = terminals.open(&line, 80, 24).await?;
+        if name == "attach" {
+            terminals
+                .until(&mut terminal, "the first screen", |text| text.contains("/help"))
+                .await?;
+            daemon.ctl(&["send", "-s", "last", "--no-wait", "hello"]).await?.ok()?;
+            gate.release(1);
+            // A reply that is not over is in no history: what is asked from here on is news to this terminal.
+            terminals
+                .until(&mut terminal, "half an answer", |text| text.contains("Hello"))
+                .await?;
+            gate.open();
+            daemon.ctl(&["wait", "last"]).await?.ok()?;
+            // tmux may have said that somebody looks: the focus goes, and what is typed after that shows that it was heard.
+            terminals.write(&terminal, "\u{1b}[Ogone").await?;
+            terminals
+                .until(&mut terminal, "what was typed", |text| text.contains("gone"))
+                .await?;
+            terminals.press(&terminal, &["C-u"]).await?;
+            daemon
+                .ctl(&["send", "-s", "last", "--no-wait", "make it"])
+                .await?
+                .ok()?;
+        }
+        terminals
+            .until(&mut terminal, "the question", |text| text.contains("y once"))
+            .await?;
+        soon(&format!("{name} rings"), async {
+            // What records the terminal writes a moment after it shows.
+            while !std::fs::read(&raw)?.contains(&7) {
+                daemon.observer().await?.call("daemon.status", json!({})).await?;
+            }
+            anyhow::Ok(())
+        })
+        .await??;
+    }
     Ok(())
 }

@@ -181,3 +181,46 @@ async fn a_terminal_that_is_attached_outlives_a_killed_daemon() -> anyhow::Resul
     assert_eq!(times(&text, "It is made."), 1, "{text}");
     Ok(())
 }
+
+#[tokio::test]
+async fn directories_are_added_at_the_start_and_while_one_types() -> anyhow::Result<()> {
+    let server = ModelServer::start(Script::by(|_| Reply::text("fine")))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let Some(terminals) = Terminals::start(&daemon.home).await? else {
+        skip!("tmux is not installed")
+    };
+    let dirs = ["lib", "more"].map(|name| daemon.home.path().join(name));
+    dirs.iter().try_for_each(std::fs::create_dir)?;
+    let command = format!("{} --add-dir ../lib", bins()?.agent_tui().display());
+    let mut terminal = terminals.open(&command, 80, 24).await?;
+    terminals
+        .until(&mut terminal, "the directory of the start", |text| {
+            text.contains("/lib, too")
+        })
+        .await?;
+    for (typed, told) in [
+        ("/add-dir ../more", "/more, too"),
+        ("/add-dir ../more", "works in already"),
+        ("/add-dir ..", "hint: name a directory below it"),
+    ] {
+        terminals.write(&terminal, typed).await?;
+        terminals.press(&terminal, &["Enter"]).await?;
+        terminals.until(&mut terminal, told, |text| text.contains(told)).await?;
+    }
+    let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+    assert_eq!(listed[0]["added_roots"], json!(dirs));
+
+    // On the session that is there, and nowhere but where it is taken.
+    std::fs::create_dir(daemon.home.path().join("third"))?;
+    let again = format!("{} --add-dir ../third", bins()?.agentctl().display());
+    let mut again = terminals.open(&again, 80, 24).await?;
+    terminals
+        .until(&mut again, "the third directory", |text| text.contains("/third, too"))
+        .await?;
+    let listed = daemon.ctl(&["ls", "--json"]).await?.ok()?.json()?;
+    let added = listed[0]["added_roots"].as_array().map(Vec::len);
+    assert_eq!((listed.as_array().map(Vec::len), added), (Some(1), Some(3)));
+    let refused = daemon.ctl(&["--add-dir", "../third", "ls"]).await?;
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    Ok(())
+}

@@ -28,8 +28,8 @@ enum Which {
 pub(super) struct Plan {
     which: Which,
     offer: Offer,
-    /// Model of an existing session from its next turn on.
-    model: Option<String>,
+    /// What of an existing session is to be otherwise: its model from its next turn on, its directories.
+    update: Option<UpdateParams>,
     send: SendParams,
     /// Whether and how the answer is followed.
     deltas: Option<Deltas>,
@@ -61,12 +61,12 @@ impl Plan {
             }),
             None => Which::New(new_session(invocation, arguments)?),
         };
-        let model = match which {
-            Which::Named(_) => arguments.model.clone(),
+        let update = match which {
+            Which::Named(_) => update(invocation, arguments)?,
             Which::New(_) => None,
         };
         let named = match &which {
-            Which::Named(_) => model.clone(),
+            Which::Named(_) => arguments.model.clone(),
             Which::New(params) => params.model.clone(),
         };
         let send = SendParams {
@@ -85,7 +85,7 @@ impl Plan {
         Ok(Self {
             which,
             offer: Offer::new(invocation.output, tty, named),
-            model,
+            update,
             send,
             deltas,
             before: None,
@@ -97,13 +97,9 @@ impl Plan {
         self.offer.make(&mut client).await?;
         let mut session = self.session(&mut client).await?;
         let before = *self.before.get_or_insert(session.head);
-        if let Some(model) = &self.model {
-            let params = UpdateParams {
-                session: session.id.0.clone(),
-                model: Some(model.clone()),
-                ..UpdateParams::default()
-            };
-            session = client.call::<SessionUpdate>(&params).await?;
+        if let Some(update) = &mut self.update {
+            update.session.clone_from(&session.id.0);
+            session = client.call::<SessionUpdate>(update).await?;
         }
         // First the subscription, then the input: so every piece of its answer comes as it is made.
         let mut follow = match self.deltas {
@@ -147,10 +143,21 @@ fn named(arguments: &Arguments) -> Option<String> {
     }
 }
 
+/// What the flags change of a session that exists; it is named later.
+fn update(invocation: &Invocation, arguments: &Arguments) -> Result<Option<UpdateParams>, Failure> {
+    let update = UpdateParams {
+        model: arguments.model.clone(),
+        add_roots: invocation.directories(&arguments.roots.add_dir)?,
+        ..UpdateParams::default()
+    };
+    Ok(Some(update).filter(|update| update.model.is_some() || !update.add_roots.is_empty()))
+}
+
 fn new_session(invocation: &Invocation, arguments: &Arguments) -> Result<CreateParams, Failure> {
     let base = invocation.new_session()?;
     Ok(CreateParams {
         session: Some(SessionId(uuid::Uuid::now_v7().to_string())),
+        add_roots: invocation.directories(&arguments.roots.add_dir)?,
         name: arguments.name.clone(),
         model: arguments.model.clone().or(base.model.clone()),
         ..base

@@ -16,7 +16,7 @@ use crate::invocation::{Answers, Invocation, connect};
 use crate::output::{Output, Reader};
 use crate::result;
 use crate::signals::Signals;
-use crate::values::{ModeFor, duration_ms, mode_for, unattended};
+use crate::values::{AddedRoots, ModeFor, duration_ms, mode_for, unattended};
 use deliver::Delivered;
 use protocol::client::{Autostart, Connect};
 use protocol::event::{Delivery, Disposition};
@@ -50,6 +50,8 @@ pub(crate) struct Arguments {
     /// (ask, edits, all, none, or a time for which all is allowed)
     #[arg(long, alias = "approve", value_name = "MODE", value_parser = mode_for)]
     mode: Option<ModeFor>,
+    #[command(flatten)]
+    roots: AddedRoots,
     /// Join the turn that runs
     #[arg(long, group = "delivery")]
     steer: bool,

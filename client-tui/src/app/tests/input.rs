@@ -204,6 +204,37 @@ fn help_and_status_answer_in_the_scrollback() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_directory_is_added_from_where_one_stands_and_shown_from_then_on() -> anyhow::Result<()> {
+    let mut rig = idle()?;
+    rig.types("/add-dir");
+    assert!(rig.key(KeyCode::Enter).is_empty());
+    assert!(rig.shown()?.contains("name a directory: /add-dir DIR"));
+    rig.types("/add-dir ../my lib");
+    let effects = rig.key(KeyCode::Enter);
+    let [Effect::Call(Request::AddRoot { dir, known: 0, .. })] = effects.as_slice() else {
+        anyhow::bail!("{effects:?}");
+    };
+    assert_eq!(dir, "../my lib");
+    let by = json!({"client": "agent-tui", "kind": "tui", "pid": 1});
+    rig.event(
+        "session.changed",
+        json!({"added_roots": ["/home/ada/my lib"], "by": by}),
+    )?;
+    rig.types("/status");
+    rig.key(KeyCode::Enter);
+    let shown = rig.shown()?;
+    assert!(shown.contains("works in /home/ada/my lib, too"), "{shown}");
+    assert!(shown.contains("  and        /home/ada/my lib\n"), "{shown}");
+    rig.app.reply(Reply::Within("/home/ada/my lib/x".to_owned()));
+    let shown = rig.shown()?;
+    assert!(
+        shown.contains("/home/ada/my lib/x lies in a directory the session works in already"),
+        "{shown}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_long_draft_is_shown_where_the_cursor_is() -> anyhow::Result<()> {
     let mut rig = idle()?;
     rig.paste(&(0..30).map(|n| format!("row {n}")).collect::<Vec<_>>().join("\n"));

@@ -19,7 +19,7 @@ pub(super) struct Rig {
     pub(super) app: App,
     pub(super) screen: Screen<Terminal>,
     pub(super) terminal_size: Size,
-    now: Now,
+    pub(super) now: Now,
     seq: u64,
 }
 

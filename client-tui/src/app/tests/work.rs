@@ -141,12 +141,21 @@ fn who_looks_elsewhere_is_called_to_a_question_and_to_the_end_of_a_long_turn() -
     let mut rig = Rig::new(80)?;
     rig.snapshot(json!({}))?;
     rig.turn("go")?;
-    rig.app.focus(true);
+    rig.app.focus(true, rig.now);
     assert!(!rings(&asked(&mut rig)?), "who looks needs no bell");
     let mut rig = Rig::new(80)?;
     rig.snapshot(json!({}))?;
     rig.turn("go")?;
-    rig.app.focus(false);
+    rig.app.focus(true, rig.now);
+    rig.wait(61_000);
+    assert!(
+        rings(&asked(&mut rig)?),
+        "who has given no sign for a minute may have left"
+    );
+    let mut rig = Rig::new(80)?;
+    rig.snapshot(json!({}))?;
+    rig.turn("go")?;
+    rig.app.focus(false, rig.now);
     assert!(rings(&asked(&mut rig)?));
     for (took, called) in [(1_000, false), (31_000, true)] {
         let mut rig = Rig::new(80)?;

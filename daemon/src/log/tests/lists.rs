@@ -73,6 +73,7 @@ async fn a_list_shows_what_appends_said() -> anyhow::Result<()> {
         mode: Some("ask".to_owned()),
         outcome: Some("completed".to_owned()),
         cwd: Some("/project/b".to_owned()),
+        added_roots: Some("[\"/other\"]".to_owned()),
         ..Columns::default()
     };
     let appended = scene.log.append(said).await?;
@@ -98,6 +99,7 @@ async fn a_list_shows_what_appends_said() -> anyhow::Result<()> {
         archived: false,
         deleted_at_ms: None,
         waiting_approvals: 0,
+        added_roots: Some("[\"/other\"]".to_owned()),
     };
     assert_eq!(scene.log.session("one").await?.as_ref(), Some(&expected));
     assert_eq!(scene.log.session_by_key(session).await?.as_ref(), Some(&expected));

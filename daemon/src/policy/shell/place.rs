@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::arg::{Arg, UNKNOWN};
 use super::pattern;
-use crate::policy::facts::CommandFact;
+use crate::policy::facts::{CommandFact, outside_of};
 
 /// First-level directories a system does not live without. A pattern ends in `*`.
 const SYSTEM_DIRECTORIES: &[&str] = &[
@@ -129,10 +129,11 @@ impl Spot {
         {
             return Some("your home directory".to_owned());
         }
-        if fact.roots.iter().any(|root| self.is_above(root)) {
-            return Some("a directory that holds the project".to_owned());
-        }
-        None
+        let above = fact.roots.iter().position(|root| self.is_above(root));
+        above.map(|root| match root {
+            0 => "a directory that holds the project".to_owned(),
+            _ => "a directory that holds one the session works in".to_owned(),
+        })
     }
 }
 
@@ -232,7 +233,7 @@ pub(super) fn concern(operand: &Arg, cwd: &Cwd, fact: &CommandFact) -> Option<St
     }
     let outside = |spot: &Spot| !fact.roots.iter().any(|root| spot.path().starts_with(root));
     if cwd.spots(text).iter().any(outside) {
-        return Some(format!("{text} is outside the project."));
+        return Some(format!("{text} is outside {}.", outside_of(&fact.roots)));
     }
     // A pattern before `..` may go through a link, so text says nothing about where it ends.
     if operand.glob && text.contains("..") {
@@ -315,6 +316,28 @@ mod tests {
             let spot = Spot::new(text, &fact.cwd);
             assert!(spot.is_some_and(|spot| spot.catastrophe(&fact).is_none()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_holds_any_root_is_vital_and_what_lies_in_any_is_inside() {
+        let fact = CommandFact {
+            roots: vec!["/home/u/project".into(), "/work/lib/core".into()],
+            ..fact()
+        };
+        let lost = |text| Spot::new(text, &fact.cwd).and_then(|spot| spot.catastrophe(&fact));
+        assert!(lost("/work/lib").is_some_and(|lost| lost.contains("holds one the session works in")));
+        assert!(lost("/work/*").is_some() && lost("../../../work").is_some());
+        assert_eq!(lost("/work/lib/core"), None);
+        assert_eq!(lost("/work/library"), None);
+        let cwd = Cwd::new(&fact.cwd);
+        let concern = |text: &str| concern(&Arg::sure(text), &cwd, &fact);
+        assert_eq!(concern("/work/lib/core/a"), None);
+        let told = concern("/work/lib/a").unwrap_or_default();
+        assert_eq!(
+            told,
+            "/work/lib/a is outside the session's directories (/home/u/project, /work/lib/core)."
+        );
+        assert!(concern("/work/lib/core/../a").is_some());
     }
 
     #[test]

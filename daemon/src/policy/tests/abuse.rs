@@ -22,10 +22,7 @@ fn cases() -> Option<Vec<(String, String)>> {
 #[test]
 fn recorded_cases_get_their_verdict() {
     let Some(cases) = cases() else {
-        #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-        {
-            eprintln!("SKIP: no abuse_cases.txt in $AGENTD_FIXTURES or ../shared/fixtures");
-        }
+        crate::skip::note("no abuse_cases.txt in $AGENTD_FIXTURES or ../shared/fixtures");
         return;
     };
     let mut wrong = Vec::new();

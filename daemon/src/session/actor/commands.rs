@@ -1,19 +1,21 @@
 //! What clients ask of a session: each request is answered from the state, or decided, committed and answered.
 
-use super::{Actor, Next, Patience, Refused, fault};
+use super::{Actor, Next, Patience, Refused, fault, too_many_roots};
 use crate::config::Project;
 use crate::policy::{self, Facts, Policy};
 use crate::session::details::Parked;
 use crate::session::drain::Draining;
 use crate::session::handle::{AnswerRequest, Asked, Message, Reply, Sending};
-use crate::session::input::{Answer, Input, Send};
+use crate::session::input::{Answer, Change, Input, Send};
 use crate::session::known::{known, outcome_of};
 use crate::session::registry::draining;
 use crate::session::state::MAX_WAITING;
+use crate::target::{ADDED_ROOTS_LIMIT, not_within};
 use protocol::event::{Envelope, Event};
 use protocol::method::{Answered, Interrupted, Sent};
 use protocol::{ApprovalId, By, ErrorKind, InputId, JobId, RpcError, TurnId};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Actor {
@@ -58,15 +60,8 @@ impl Actor {
                 Self::reply(reply, answer)
             }
             Message::Change(change, reply) => {
-                // A change of mode answers approvals, so the turn they belong to goes on first.
-                let acts = change.changed.mode.is_some();
-                let input = Input::Change(change);
-                let answer = if acts {
-                    self.command(input).await
-                } else {
-                    self.commit(input, Patience::Command).await
-                };
-                Self::reply(reply, answer.map(drop))
+                let answer = self.change(*change).await;
+                Self::reply(reply, answer)
             }
             Message::Refresh(environment, by) => self.refresh(environment, by).await,
             Message::ResumeTurn(reply) => {
@@ -129,6 +124,28 @@ impl Actor {
             disposition,
             turn,
         })
+    }
+
+    async fn change(&mut self, mut change: Change) -> Result<(), Refused> {
+        let changed = &mut change.changed;
+        changed.added_roots = not_within(self.state.roots(), std::mem::take(&mut changed.added_roots));
+        if self.state.added_roots.len() + changed.added_roots.len() > ADDED_ROOTS_LIMIT {
+            return Err(Refused::No(too_many_roots()));
+        }
+        let added: Vec<PathBuf> = changed.added_roots.iter().map(PathBuf::from).collect();
+        // A change of mode answers approvals, so the turn they belong to goes on first.
+        let acts = changed.mode.is_some();
+        let input = Input::Change(Box::new(change));
+        if acts {
+            self.command(input).await?;
+        } else {
+            self.commit(input, Patience::Command).await?;
+        }
+        if !added.is_empty() {
+            let opened = self.place.take().filter(|place| !place.failed());
+            self.place = opened.map(|place| place.with_roots(added));
+        }
+        Ok(())
     }
 
     /// The recorded answer to an input that is known already.

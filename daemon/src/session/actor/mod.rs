@@ -23,7 +23,7 @@ use crate::config::{Project, RuleSet};
 use crate::context::history::History;
 use crate::context::instructions::Instructions;
 use crate::log::{LogError, SessionKey};
-use crate::target::sandbox;
+use crate::target::{ADDED_ROOTS_LIMIT, sandbox};
 use crate::tool::jobs::JobResult;
 use crate::tool::{Jobs, Tool};
 use protocol::event::{Envelope, Event, ItemStatus, ItemType};
@@ -408,6 +408,12 @@ pub(super) fn fault(what: &str) -> RpcError {
 pub(crate) fn name_taken() -> RpcError {
     RpcError::new(ErrorKind::NameTaken, "another session has this name")
         .hint("choose another name, or rename that session")
+}
+
+/// Who would give a session more directories than it may have is told so.
+pub(crate) fn too_many_roots() -> RpcError {
+    let message = format!("a session works in at most {ADDED_ROOTS_LIMIT} directories beside its project");
+    RpcError::new(ErrorKind::InvalidParams, message).hint("add one directory that holds several of them")
 }
 
 /// What a client is told when the log failed.

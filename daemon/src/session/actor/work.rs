@@ -65,6 +65,7 @@ impl Actor {
             place: self.place(),
             cwd: self.state.cwd.clone(),
             root: self.state.root.clone(),
+            added_roots: self.state.added_roots.clone(),
             audience: if interactive {
                 Audience::Person
             } else {
@@ -172,7 +173,7 @@ impl Actor {
             return place.clone();
         }
         let spec = TargetSpec {
-            roots: vec![PathBuf::from(&self.state.root)],
+            roots: self.state.roots().map(PathBuf::from).collect(),
             cwd: PathBuf::from(&self.state.cwd),
             environment: self.environment.clone(),
             hidden: self.deps.hidden.clone(),

@@ -373,6 +373,7 @@ pub(super) fn unchanged(by: By) -> SessionChanged {
         unattended: None,
         archived: None,
         limits: None,
+        added_roots: Vec::new(),
         by,
     }
 }

@@ -63,6 +63,7 @@ pub(crate) struct ModelCall {
     pub(crate) place: LazyPlace,
     pub(crate) cwd: String,
     pub(crate) root: String,
+    pub(crate) added_roots: Vec<String>,
     pub(crate) turn_started_at: Time,
     pub(crate) audience: Audience,
     pub(crate) feed: Arc<Feed>,
@@ -100,6 +101,7 @@ impl ModelCall {
             session: self.session_id.as_str(),
             cwd: &self.cwd,
             root: &self.root,
+            added_roots: &self.added_roots,
             at: self.turn_started_at,
         };
         let (request, manifest) = assemble(

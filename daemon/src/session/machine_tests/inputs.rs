@@ -254,6 +254,10 @@ impl World {
             .random
             .pick(&[Mode::Ask, Mode::All, Mode::None, Mode::Edits])
             .copied();
+        let added = self
+            .random
+            .chance(30)
+            .then(|| format!("/added/{}", self.random.below(4)));
         let changed = SessionChanged {
             name: None,
             title: None,
@@ -263,6 +267,7 @@ impl World {
             unattended: None,
             archived: None,
             limits: None,
+            added_roots: added.into_iter().collect(),
             by: by(),
         };
         let mode_for_ms = self.random.chance(30).then_some(900);

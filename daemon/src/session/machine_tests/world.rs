@@ -94,6 +94,7 @@ impl World {
                 session: SessionId("s".into()),
                 cwd,
                 root,
+                added_roots: Vec::new(),
                 settings,
                 name: None,
                 by: by(),

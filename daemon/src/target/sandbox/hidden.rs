@@ -130,14 +130,7 @@ const SYSTEM_SECRETS: &[&str] = &[
 
 /// Everything to be hidden that exists, without links. What holds a root is left out, or the command had no work tree.
 pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
-    let home = profile
-        .homes
-        .iter()
-        .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
-    let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);
-    let uid = rustix::process::getuid().as_raw();
-    let user = std::iter::once(PathBuf::from(format!("/run/user/{uid}")));
-    let candidates = profile.hidden.iter().cloned().chain(home).chain(system).chain(user);
+    let candidates = profile.hidden.iter().cloned().chain(of_people(&profile.homes));
     let mut found: Vec<PathBuf> = candidates
         .chain(temporary_sockets())
         .chain(devices())
@@ -148,6 +141,24 @@ pub(super) fn of(profile: &Profile) -> Vec<PathBuf> {
     // What lies below something hidden is hidden already, and could not be reached to be covered.
     found.dedup_by(|path, before| path.starts_with(before));
     found
+}
+
+/// Where keys, passwords and sockets of the person's services are, below the homes and beside them.
+fn of_people(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let home = homes
+        .iter()
+        .flat_map(|home| HOME_SECRETS.iter().map(|name| home.join(name)));
+    let system = SOCKETS.iter().chain(SYSTEM_SECRETS).map(PathBuf::from);
+    let uid = rustix::process::getuid().as_raw();
+    home.chain(system)
+        .chain(std::iter::once(PathBuf::from(format!("/run/user/{uid}"))))
+}
+
+/// Whether a directory without links is, or lies in, one that commands do not see because of what is kept there. A root in it
+/// would have to be shown with all of it.
+pub(in crate::target) fn holds_keys(path: &Path, homes: &[PathBuf]) -> bool {
+    let mut kept = of_people(homes).filter_map(|kept| kept.canonicalize().ok());
+    kept.any(|kept| path.starts_with(kept))
 }
 
 fn temporary_sockets() -> Vec<PathBuf> {

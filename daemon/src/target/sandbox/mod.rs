@@ -39,6 +39,7 @@ pub use caches::Caches;
 #[cfg(target_os = "linux")]
 pub(super) use enforce::enforce;
 pub(super) use ghosts::Ghosts;
+pub(super) use hidden::holds_keys;
 pub(super) use pids::{Hear, Tell};
 pub(super) use plan::Plan;
 pub use refusal::Refusal;
@@ -228,7 +229,7 @@ impl Settings {
             caches: self.caches,
             new_repositories,
             state_dir,
-            roots: target.roots().iter().map(|root| root.path.clone()).collect(),
+            roots: target.standing_roots(),
             home: target.home().map(Into::into),
             homes: homes(target),
             hidden: self.hidden.clone(),

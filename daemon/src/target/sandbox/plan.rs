@@ -18,7 +18,8 @@ const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH];
 /// no display function has looked at.
 pub(super) const TERMINALS: &str = "/dev/pts";
 
-/// Files of the home directory that run at the next login or command: kept as they are where the root is the home itself.
+/// Files of the home directory that run at the next login or command: kept as they are where a root holds
+/// them.
 const HOME_FIXED: &[&str] = &[
     ".bashrc",
     ".bash_profile",
@@ -77,6 +78,9 @@ impl Plan {
                 plan.unseen |= !found.complete;
                 plan.hidden.extend(found.paths);
             }
+            // A root may lie in another.
+            plan.hidden.sort();
+            plan.hidden.dedup();
         }
         plan
     }
@@ -120,8 +124,9 @@ impl Plan {
         ghosts.stand_in(&agent);
         self.fix(agent);
         self.protect_repositories(root, ghosts);
-        let home = profile.homes.iter().filter(|home| home.starts_with(root));
-        for path in home.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name))) {
+        let homes = profile.homes.iter();
+        let fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
+        for path in fixed.filter(|path| path != root && path.starts_with(root)) {
             self.fix(path);
         }
     }

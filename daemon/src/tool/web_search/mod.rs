@@ -4,8 +4,6 @@
 mod duckduckgo;
 mod searxng;
 
-use std::time::Instant;
-
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -166,10 +164,7 @@ impl Tool for WebSearch {
         if !agrees(&CallDigest::nowhere(NAME, arguments).finish(), digest) {
             return Ended::changed_since_approved();
         }
-        let begin = Instant::now();
-        let mut ended = self.search(url, &mut run).await;
-        ended.duration_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        ended
+        Ended::timed(self.search(url, &mut run)).await
     }
 }
 
