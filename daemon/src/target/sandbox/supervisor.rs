@@ -137,14 +137,23 @@ fn serve(listener: &Listener, judge: &Judge, noted: &Mutex<Vec<PathBuf>>) -> io:
         Err(No::Fails(errno)) => (Answer::Fails(errno), None),
         Err(No::Repository(path)) => (Answer::Fails(Errno::PERM), Some(path)),
     };
-    // Who is answered may end at once, and whoever asks then must be told.
-    let mut noted = locked(noted);
+    // Who is answered may end at once, and whoever asks then must be told; so it is noted before.
+    let noted_now = refused.is_some_and(|path| note(noted, path));
     // Not taken: the caller is gone, and what was read was perhaps of another with its number.
-    if listener.answer(&call, answer).is_ok() {
-        let new = refused.filter(|path| noted.len() < REFUSED_LIMIT && !noted.contains(path));
-        noted.extend(new);
+    if listener.answer(&call, answer).is_err() && noted_now {
+        locked(noted).pop();
     }
     Ok(())
+}
+
+/// Whether it was added. Only the thread that answers does so.
+fn note(noted: &Mutex<Vec<PathBuf>>, path: PathBuf) -> bool {
+    let mut noted = locked(noted);
+    let is_new = noted.len() < REFUSED_LIMIT && !noted.contains(&path);
+    if is_new {
+        noted.push(path);
+    }
+    is_new
 }
 
 fn locked(noted: &Mutex<Vec<PathBuf>>) -> MutexGuard<'_, Vec<PathBuf>> {
