@@ -90,7 +90,7 @@ impl Standing for Current {
     }
 
     fn sandbox(&self, project: &Project) -> sandbox::Settings {
-        use config::{SandboxCaches, SandboxMode, SandboxNetwork};
+        use config::{SandboxCaches, SandboxMode, SandboxNetwork, SandboxRepositories};
         let wanted = project.sandbox.within(self.book.now().sandbox);
         sandbox::Settings {
             mode: match wanted.mode {
@@ -105,6 +105,10 @@ impl Standing for Current {
             caches: match wanted.caches {
                 SandboxCaches::Shared => sandbox::Caches::Shared,
                 SandboxCaches::Private => sandbox::Caches::Private,
+            },
+            new_repositories: match wanted.new_repositories {
+                SandboxRepositories::Refuse => sandbox::NewRepositories::Refuse,
+                SandboxRepositories::Allow => sandbox::NewRepositories::Allow,
             },
             support: self.support.clone(),
             hidden: self.hidden.clone(),

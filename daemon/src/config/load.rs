@@ -17,8 +17,8 @@ use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
 use super::{
-    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings,
-    SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
+    Config, DaemonSettings, GlobalLimits, NotifySettings, SandboxCaches, SandboxMode, SandboxNetwork,
+    SandboxRepositories, SandboxSettings, SearchEngine, SessionDefaults, ToolSettings, When, shown, wording,
 };
 
 /// Bytes of a configuration file; a real one has a few kilobytes.
@@ -58,6 +58,7 @@ pub(super) struct WrittenSandbox {
     pub(super) mode: Option<SandboxMode>,
     pub(super) network: Option<bool>,
     pub(super) caches: Option<SandboxCaches>,
+    pub(super) new_repositories: Option<SandboxRepositories>,
 }
 
 #[derive(Deserialize, Default)]
@@ -281,6 +282,7 @@ fn sandbox(written: &WrittenSandbox) -> SandboxSettings {
         mode: written.mode.unwrap_or_default(),
         network: written.network.map(network).unwrap_or_default(),
         caches: written.caches.unwrap_or_default(),
+        new_repositories: written.new_repositories.unwrap_or_default(),
     }
 }
 

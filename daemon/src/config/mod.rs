@@ -104,6 +104,8 @@ pub struct SandboxSettings {
     pub network: SandboxNetwork,
     /// Whose build caches they write.
     pub caches: SandboxCaches,
+    /// Whether they may make repositories in the project.
+    pub new_repositories: SandboxRepositories,
 }
 
 /// What commands may do to files.
@@ -138,6 +140,17 @@ pub enum SandboxCaches {
     Shared,
     /// One set for each project.
     Private,
+}
+
+/// Whether commands may make repositories in the project.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxRepositories {
+    /// They may not.
+    #[default]
+    Refuse,
+    /// They may.
+    Allow,
 }
 
 /// `[daemon]`: the daemon itself.

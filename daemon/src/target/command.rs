@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
-use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
+use super::guard::{EXEC_GUARD, KILL, Order, Refused, TERMINATE};
 use super::orphans::{self, Registration};
 use super::resolve::Resolved;
 use super::sandbox::{self, Confinement, Profile, Refusal, Sought};
@@ -27,8 +27,8 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Bytes that a program may be given to read: what a pipe holds, so that handing them over never waits for long.
 pub const INPUT_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Bytes of a guard's report; it is one short line.
-const REPORT_LIMIT_BYTES: usize = 4096;
+/// Bytes of a guard's report; it is one line, with a few paths at most.
+const REPORT_LIMIT_BYTES: usize = 16 * 1024;
 
 /// How long output may still come after the guard reported: only what is in the pipe already, unless a process that cannot
 /// be killed holds it.
@@ -59,6 +59,7 @@ pub struct Running {
     report: Vec<u8>,
     sought: Sought,
     drain_until: Option<Instant>,
+    refused: Refused,
     guard: Child,
     _registration: Registration,
 }
@@ -182,6 +183,7 @@ impl Target {
             report: Vec::new(),
             sought: Sought::default(),
             drain_until: None,
+            refused: Refused::default(),
             guard: child,
             _registration: registration,
         })
@@ -251,6 +253,11 @@ impl Running {
         self.sought
     }
 
+    /// Where the sandbox kept the command from making repositories, a few of the places at most; known when it has ended.
+    pub fn refused_repositories(&self) -> &[String] {
+        &self.refused.0
+    }
+
     /// Asks the command's process group to end.
     pub async fn terminate(&mut self) {
         // A guard that is gone has ended its command.
@@ -277,8 +284,8 @@ impl Running {
     }
 
     async fn end(&mut self) -> CommandEnd {
-        let end = parse_report(&String::from_utf8_lossy(&self.report)).map(|(end, sought)| {
-            self.sought = sought;
+        let end = parse_report(&String::from_utf8_lossy(&self.report)).map(|(end, sought, refused)| {
+            (self.sought, self.refused) = (sought, refused);
             end
         });
         // The runtime's reaper takes what does not end in time.
@@ -307,16 +314,21 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn parse_report(report: &str) -> Option<(CommandEnd, Sought)> {
+fn parse_report(report: &str) -> Option<(CommandEnd, Sought, Refused)> {
     let (word, rest) = report.strip_suffix('\n')?.split_once(' ')?;
     if word == "failed" {
-        return Some((CommandEnd::Failed(rest.to_string()), Sought::default()));
+        let end = CommandEnd::Failed(rest.to_string());
+        return Some((end, Sought::default(), Refused::default()));
     }
+    let (rest, refused) = match rest.find(" [").map(|at| rest.split_at(at)) {
+        Some((rest, refused)) => (rest, Refused::parse(refused)?),
+        None => (rest, Refused::default()),
+    };
     let (number, sought) = Sought::split_from(rest);
     let number = number.parse().ok()?;
     match word {
-        "exit" => Some((CommandEnd::Exited(number), sought)),
-        "signal" => Some((CommandEnd::Signalled(number), sought)),
+        "exit" => Some((CommandEnd::Exited(number), sought, refused)),
+        "signal" => Some((CommandEnd::Signalled(number), sought, refused)),
         _ => None,
     }
 }
@@ -350,14 +362,28 @@ mod tests {
 
     #[test]
     fn a_report_is_believed_only_when_it_is_whole() {
-        let end = |report| parse_report(report).map(|(end, _)| end);
+        let end = |report| parse_report(report).map(|(end, ..)| end);
         assert_eq!(end("exit 3\n"), Some(CommandEnd::Exited(3)));
         assert_eq!(end("signal 15 beyond\n"), Some(CommandEnd::Signalled(15)));
         assert_eq!(
             end("failed no such file here\n"),
             Some(CommandEnd::Failed("no such file here".into()))
         );
-        for broken in ["", "exit 3", "exit\n", "exit 3 beyon\n", "thread panicked\n"] {
+        let both = parse_report("exit 128 here [\"/r/a [b/.git\"]\n");
+        let sought = Sought {
+            here: true,
+            ..Sought::default()
+        };
+        let refused = Refused(vec!["/r/a [b/.git".into()]);
+        assert_eq!(both, Some((CommandEnd::Exited(128), sought, refused)));
+        for broken in [
+            "",
+            "exit 3",
+            "exit\n",
+            "exit 3 beyon\n",
+            "exit 3 [\n",
+            "thread panicked\n",
+        ] {
             assert_eq!(parse_report(broken), None, "{broken:?}");
         }
     }

@@ -6,8 +6,9 @@
 //! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
 //! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
 //! `signal NUMBER` or `failed REASON`, the first two followed by what it
-//! sought of a network it did not have. For its whole life it holds a share of the guards' lock. It has one thread and does
-//! nothing before its work: a command costs little more with it than without.
+//! sought of a network it did not have, and by a list of paths where it was kept from making repositories, if there are any. For its whole
+//! life it holds a share of the guards' lock. It does nothing before its work, and has one thread until the command runs: a command
+//! costs little more with it than without.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -27,7 +28,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
 use super::descendants::{Brood, Left, Status};
-use super::sandbox::{self, Counters, Ghosts, Opener, Plan, Profile, Sought};
+use super::sandbox::{self, Counters, Ghosts, Plan, Profile, Sought, Supervisor};
 use super::{lock, told};
 
 /// The word after `agentd` that makes it a guard.
@@ -48,6 +49,12 @@ const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// What is said before the output of a command whose tree could not be looked through.
 const UNSEEN: &str = "[the project is too large to look for all files with names of secrets; some may not be hidden]\n";
+
+/// What is said before the output of a command in whose tree some repositories may be changed.
+const UNKEPT: &str = "[the project is too large to look for all repositories below its root, or has too many; hooks and configuration of some may not be protected]\n";
+
+/// Characters of a path in a report.
+const SHOWN_LIMIT: usize = 512;
 
 /// Where there are no process descriptors: how often the command's end is looked for.
 const LOOK_EVERY: Timespec = Timespec {
@@ -168,25 +175,44 @@ fn guard(order: &Order) -> io::Result<()> {
     enter(order)?;
     let mut ghosts = Ghosts::default();
     let plan = order.sandbox.as_ref().map(|profile| Plan::new(profile, &mut ghosts));
-    if plan.as_ref().is_some_and(|plan| plan.unseen) {
+    let said = plan
+        .iter()
+        .flat_map(|plan| [(plan.unseen, UNSEEN), (plan.unkept, UNKEPT)]);
+    for (_, text) in said.filter(|(is_so, _)| *is_so) {
         // Nobody reading is no reason not to run.
-        let _ = io::stdout().write_all(UNSEEN.as_bytes());
+        let _ = io::stdout().write_all(text.as_bytes());
     }
     let input = input(order, &mut control)?;
-    let (counters, opener) = sandbox::counters(order.sandbox.as_ref()).unzip();
-    let started = start(order, plan, input, opener);
-    let sought = || counters.as_ref().map(Counters::sought).unwrap_or_default();
-    let done = started.and_then(|brood| attend(brood, &mut control, sought));
+    let started = start(order, plan, input);
+    let done = started.and_then(|started| attend(started, &mut control));
     ghosts.leave();
     done
 }
 
-/// Stays with the command until it and all it started are gone; then `sought` says what it sought of a network.
-fn attend(mut brood: Brood, control: &mut File, sought: impl Fn() -> Sought) -> io::Result<()> {
+/// A command that runs, and who looks at what it makes and seeks.
+struct Started {
+    brood: Brood,
+    supervisor: Option<Supervisor>,
+    counters: Option<Counters>,
+}
+
+/// Stays with the command until it and all it started are gone.
+fn attend(started: Started, control: &mut File) -> io::Result<()> {
+    let Started {
+        mut brood,
+        supervisor,
+        counters,
+    } = started;
     match watch(&mut brood, control) {
         Ok(Over::Ended) => {
             let left = brood.kill_all(Some(SWEEP_LIMIT));
-            report(&line_of(brood.status, sought()));
+            let refused = supervisor.map(|supervisor| supervisor.refused());
+            let sought = counters.map(|counters| counters.sought());
+            report(&line_of(
+                brood.status,
+                sought.unwrap_or_default(),
+                &refused.unwrap_or_default(),
+            ));
             if left == Left::Some {
                 brood.kill_all(None);
             }
@@ -260,50 +286,57 @@ fn input(order: &Order, control: &mut File) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-fn start(order: &Order, plan: Option<Plan>, input: Stdio, opener: Option<Opener>) -> io::Result<Brood> {
+fn start(order: &Order, plan: Option<Plan>, input: Stdio) -> io::Result<Started> {
     let Some((program, arguments)) = order.line.split_first() else {
         return Err(io::Error::other("no command"));
     };
     let (umask, nofile_soft) = (order.umask, order.nofile_soft);
     let (cwd, cwd_id) = (order.cwd.clone(), order.cwd_id);
     let sandbox = order.sandbox.clone().zip(plan);
-    let (hear, tell) = sandbox::channel(order.sandbox.as_ref())?;
+    let (ear, voice) = sandbox::channels(order.sandbox.as_ref())?;
+    let known = sandbox.clone();
     let mut command = Command::new(program);
     command.args(arguments).stdin(input).process_group(0);
     command.stdout(output()?).stderr(output()?);
     let child = told::spawn(command, move || {
         confine(umask, nofile_soft)?;
         match &sandbox {
-            Some((profile, plan)) => enforce(plan, profile, tell.as_ref(), opener.as_ref(), || go_to(&cwd, cwd_id)),
+            Some((profile, plan)) => enforce(plan, profile, &voice, || go_to(&cwd, cwd_id)),
             None => Ok(()),
         }
     });
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy()));
-    match (child, hear) {
-        (Ok(child), None) => Ok(Brood::new(Pid::from_child(&child))),
-        (Ok(child), Some(mut hear)) => Ok(Brood::inside(hear.first()?, Pid::from_child(&child), hear)),
-        (Err(error), None) => Err(named(error)),
+    let mut brood = match (child, ear.hear) {
+        (Ok(child), None) => Brood::new(Pid::from_child(&child)),
+        (Ok(child), Some(mut hear)) => Brood::inside(hear.first()?, Pid::from_child(&child), hear),
+        (Err(error), None) => return Err(named(error)),
         (Err(error), Some(mut hear)) => {
             // What was started on the way must not be left to somebody else to bury.
             if let Ok(first) = hear.first() {
                 Brood::new(first).kill_all(Some(SWEEP_LIMIT));
             }
-            Err(named(error))
+            return Err(named(error));
         }
-    }
+    };
+    let supervisor = ear
+        .take
+        .zip(known)
+        .map(|(take, (profile, plan))| take.supervisor(plan, &profile));
+    let supervisor = supervisor.transpose().inspect_err(|_| {
+        brood.kill_all(Some(SWEEP_LIMIT));
+    })?;
+    Ok(Started {
+        brood,
+        supervisor,
+        counters: ear.counters,
+    })
 }
 
 #[cfg(target_os = "linux")]
 use sandbox::enforce;
 
 #[cfg(not(target_os = "linux"))]
-fn enforce(
-    _: &Plan,
-    _: &Profile,
-    _: Option<&sandbox::Tell>,
-    _: Option<&Opener>,
-    _: impl FnOnce() -> io::Result<()>,
-) -> io::Result<()> {
+fn enforce(_: &Plan, _: &Profile, _: &sandbox::Voice, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     Err(io::Error::other("sandboxes need Linux"))
 }
 
@@ -317,6 +350,23 @@ fn daemon_is_gone(control: &File) -> io::Result<bool> {
     rustix::event::poll(&mut fds, Some(&now))?;
     let seen = fds[0].revents();
     Ok(seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN))
+}
+
+/// Where a command was kept from making repositories, as its guard's report says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Refused(pub(super) Vec<String>);
+
+impl Refused {
+    /// What follows the number in a report: nothing, or a space and a list in JSON, which has no line breaks.
+    fn words(&self) -> String {
+        let list = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty());
+        list.map(|list| format!(" {list}")).unwrap_or_default()
+    }
+
+    /// None if they are no such words.
+    pub(super) fn parse(words: &str) -> Option<Self> {
+        serde_json::from_str(words).ok().map(Self)
+    }
 }
 
 /// Why watching is over.
@@ -358,11 +408,13 @@ fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
     }
 }
 
-fn line_of(status: Option<Status>, sought: Sought) -> String {
-    let sought = sought.to_words();
+fn line_of(status: Option<Status>, sought: Sought, refused: &[PathBuf]) -> String {
+    let shown = |path: &PathBuf| path.display().to_string().chars().take(SHOWN_LIMIT).collect();
+    let refused = Refused(refused.iter().map(shown).collect());
+    let facts = sought.to_words() + &refused.words();
     match status {
-        Some(Status::Exited(code)) => format!("exit {code}{sought}"),
-        Some(Status::Signalled(signal)) => format!("signal {signal}{sought}"),
+        Some(Status::Exited(code)) => format!("exit {code}{facts}"),
+        Some(Status::Signalled(signal)) => format!("signal {signal}{facts}"),
         None => "failed the command cannot be killed".into(),
     }
 }

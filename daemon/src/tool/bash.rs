@@ -317,7 +317,9 @@ impl Sandboxed {
         let Some(words) = self.place.target.sandbox_words(&self.guard, self.confinement) else {
             return ended;
         };
-        if ended.outcome != Outcome::Error {
+        let repositories = std::mem::take(&mut ended.refused_repositories);
+        // Who refused a repository knows it, whatever became of the command.
+        if ended.outcome != Outcome::Error && repositories.is_empty() {
             return ended;
         }
         let (command, sought) = (command_fact(checked, &self.place), ended.sought);
@@ -328,7 +330,11 @@ impl Sandboxed {
                 .refusal(&self.guard, confinement, &reach(&command), sought)
         })
         .await;
-        let refusal = refusal.ok().flatten().map(|refusal| refusal.text()).unwrap_or_default();
+        let refusal = refusal
+            .ok()
+            .flatten()
+            .map(|refusal| refusal.with_repositories(repositories).text());
+        let refusal = refusal.unwrap_or_default();
         ended.output.push_str(&format!("\n[ran in the sandbox ({words})"));
         if !refusal.is_empty() {
             ended.output.push_str(&format!(": {refusal}. If that is why it failed and the task needs it, repeat it once with outside_sandbox: true; a person is asked, and the first run may have had effects"));

@@ -232,6 +232,8 @@ pub struct Ended {
     pub files: Vec<(String, String)>,
     /// Exit code of a command that exited.
     pub exit_code: Option<i32>,
+    /// Where the sandbox kept a command from making repositories.
+    pub refused_repositories: Vec<String>,
     /// The list of what is to be done, if the call replaced it.
     pub todo: Option<Vec<protocol::event::TodoItem>>,
     /// The job the command goes on as.
@@ -255,6 +257,7 @@ impl Ended {
             diff: None,
             files: Vec::new(),
             exit_code: None,
+            refused_repositories: Vec::new(),
             todo: None,
             job: None,
             sought: crate::target::sandbox::Sought::default(),

@@ -200,6 +200,7 @@ impl Watch {
             CommandEnd::Exited(code) => Some(*code),
             _ => None,
         };
+        ended.refused_repositories = self.running.refused_repositories().to_vec();
         ended
     }
 }

@@ -34,6 +34,7 @@ pub(super) const TABLE: &[(&str, May)] = &[
     ("sandbox.mode", May::Narrow),
     ("sandbox.network", May::Narrow),
     ("sandbox.caches", May::Narrow),
+    ("sandbox.new_repositories", May::Narrow),
     // Files of the project alone: what leaves the root is refused when the list is read.
     ("context.include", May::Set),
     ("context.exclude", May::Set),

@@ -99,6 +99,7 @@ const BOTH_WAYS: &[(&str, &str, &str, &str)] = &[
     ("sandbox.mode", "\"read-only\"", "\"off\"", "\"workspace-write\""),
     ("sandbox.network", "false", "true", "false"),
     ("sandbox.caches", "\"private\"", "\"shared\"", "\"private\""),
+    ("sandbox.new_repositories", "\"refuse\"", "\"allow\"", "\"refuse\""),
 ];
 
 #[test]
@@ -152,7 +153,12 @@ fn a_wish_for_a_sandbox_narrows_whatever_the_person_has_by_now() {
     let world = world();
     let text = "[sandbox]\nmode = \"workspace-write\"\nnetwork = false\ncaches = \"private\"\n";
     let wish = world.read(text).unwrap().sandbox;
-    let settings = |mode, network, caches| SandboxSettings { mode, network, caches };
+    let settings = |mode, network, caches| SandboxSettings {
+        mode,
+        network,
+        caches,
+        ..SandboxSettings::default()
+    };
     let (off, private) = (SandboxNetwork::Off, SandboxCaches::Private);
     for (own, becomes) in [
         (SandboxMode::Off, SandboxMode::WorkspaceWrite),

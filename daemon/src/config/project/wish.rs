@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use super::keys::Keys;
 use crate::config::load::{WrittenSandbox, network};
-use crate::config::{SandboxCaches, SandboxMode, SandboxNetwork, SandboxSettings};
+use crate::config::{SandboxCaches, SandboxMode, SandboxNetwork, SandboxRepositories, SandboxSettings};
 
 /// The `[sandbox]` of a project's file, as far as it counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -13,6 +13,7 @@ pub struct SandboxWish {
     mode: Option<SandboxMode>,
     network: Option<SandboxNetwork>,
     caches: Option<SandboxCaches>,
+    new_repositories: Option<SandboxRepositories>,
     /// Whether it may widen.
     trusted: bool,
 }
@@ -24,6 +25,12 @@ impl SandboxWish {
             mode: keys.narrowed("sandbox.mode", written.mode, own.mode, mode),
             network: keys.narrowed("sandbox.network", written.network.map(network), own.network, is_off),
             caches: keys.narrowed("sandbox.caches", written.caches, own.caches, are_private),
+            new_repositories: keys.narrowed(
+                "sandbox.new_repositories",
+                written.new_repositories,
+                own.new_repositories,
+                are_refused,
+            ),
             trusted,
         }
     }
@@ -36,6 +43,7 @@ impl SandboxWish {
         settings.mode = self.stricter(self.mode, own.mode, mode);
         settings.network = self.stricter(self.network, own.network, is_off);
         settings.caches = self.stricter(self.caches, own.caches, are_private);
+        settings.new_repositories = self.stricter(self.new_repositories, own.new_repositories, are_refused);
         settings
     }
 
@@ -61,4 +69,8 @@ fn is_off(network: SandboxNetwork) -> bool {
 
 fn are_private(caches: SandboxCaches) -> bool {
     caches == SandboxCaches::Private
+}
+
+fn are_refused(repositories: SandboxRepositories) -> bool {
+    repositories == SandboxRepositories::Refuse
 }

@@ -5,7 +5,9 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
-use super::{Form, Network, Opener, Plan, Profile, Tell, mounts, pids, ruleset, syscalls};
+use super::counters::Opener;
+use super::supervisor::Give;
+use super::{Form, Network, Plan, Profile, Voice, mounts, pids, ruleset, syscalls};
 use crate::target::confine;
 
 /// Processes and threads below one command. The limit counts only what runs in its own user namespace.
@@ -14,24 +16,24 @@ const PROCESSES_LIMIT: u64 = 8192;
 /// Bytes of one file. Beyond what any build makes; what writes on and on ends before the disk does.
 const FILE_LIMIT_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 
-/// Makes the sandbox. `settle` returns to the working directory, whose mount may have changed. With `tell`, which a profile
-/// with processes of its own needs, it is another process that comes back; through `opener` the counters of its network go.
+/// Makes the sandbox. `settle` returns to the working directory, whose mount may have changed. Where processes are the
+/// command's own it is another process that comes back.
 ///
 /// # Errors
 /// With the step that failed; the command must not run then.
 pub(in crate::target) fn enforce(
     plan: &Plan,
     profile: &Profile,
-    tell: Option<&Tell>,
-    opener: Option<&Opener>,
+    voice: &Voice,
     settle: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
+    let tell = voice.tell.as_ref();
     if profile.form == Form::Namespaces {
         mounts::unshare(profile).map_err(step("namespaces"))?;
         if profile.network == Network::Off {
             // Both only help: programs to reach their own servers, a failure to be explained.
             let _ = mounts::raise_loopback();
-            let _ = opener.map(Opener::open);
+            let _ = voice.opener.as_ref().map(Opener::open);
         }
         tell.map_or(Ok(()), pids::enter).map_err(step("processes"))?;
         mounts::arrange(plan, profile).map_err(step("mounts"))?;
@@ -42,6 +44,9 @@ pub(in crate::target) fn enforce(
     confine::drop_all_capabilities().map_err(step("capabilities"))?;
     ruleset::restrict(plan, profile).map_err(step("Landlock"))?;
     syscalls::filter(profile).map_err(step("seccomp"))?;
+    let give = voice.give.as_ref();
+    give.map_or(Ok(()), Give::listener)
+        .map_err(step("seccomp's notifications"))?;
     tell.map_or(Ok(()), pids::stay).map_err(step("processes"))
 }
 

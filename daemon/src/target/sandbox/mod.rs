@@ -15,21 +15,30 @@ mod caches;
 mod counters;
 mod ghosts;
 mod hidden;
+mod lookup;
 mod mounts;
+mod notify;
 mod pids;
 mod plan;
 mod refusal;
+mod repositories;
 mod ruleset;
-mod secrets;
 mod support;
 mod syscalls;
+mod tree;
+mod voice;
 
 #[cfg(target_os = "linux")]
 mod enforce;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(not(target_os = "linux"))]
+#[path = "unsupervised.rs"]
+mod supervisor;
 
 pub use caches::Caches;
+pub(super) use counters::Counters;
 pub use counters::Sought;
-pub(super) use counters::{Counters, Opener, counters};
 #[cfg(target_os = "linux")]
 pub(super) use enforce::enforce;
 pub(super) use ghosts::Ghosts;
@@ -37,8 +46,10 @@ pub(super) use hidden::holds_keys;
 pub(super) use pids::{Hear, Tell};
 pub(super) use plan::Plan;
 pub use refusal::Refusal;
-pub use support::{Check, Form, Pids, Standing, Support, probe};
+pub(super) use supervisor::Supervisor;
+pub use support::{Check, Form, Notices, Pids, Standing, Support, probe};
 pub(super) use support::{PROBE, answer_probe};
+pub(super) use voice::{Voice, channels};
 
 /// What a session's commands may do by themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +86,17 @@ pub enum Network {
     Off,
 }
 
+/// Whether commands may make repositories in the project.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewRepositories {
+    /// Nothing may get the name `.git` below a root.
+    #[default]
+    Refuse,
+    /// They may; what a later git runs there is theirs to say.
+    Allow,
+}
+
 /// What a session wants, and what the machine can do.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -84,6 +106,8 @@ pub struct Settings {
     pub network: Network,
     /// Whose build caches they write.
     pub caches: Caches,
+    /// Whether they may make repositories.
+    pub new_repositories: NewRepositories,
     /// What can be enforced here. The default is nothing, so that a target nobody thought about claims nothing.
     pub support: Support,
     /// Files and directories no sandboxed command may see: the daemon's state, configuration and socket.
@@ -109,6 +133,7 @@ pub struct Profile {
     pub(super) mode: Mode,
     pub(super) network: Network,
     pub(super) caches: Caches,
+    pub(super) new_repositories: NewRepositories,
     /// The daemon's state directory, covered and used to hold the blanks that cover the rest.
     pub(super) state_dir: PathBuf,
     pub(super) roots: Vec<PathBuf>,
@@ -157,17 +182,24 @@ impl Settings {
         } else {
             Caches::Shared
         };
+        let new_repositories = if self.new_repositories == other.new_repositories {
+            self.new_repositories
+        } else {
+            NewRepositories::Refuse
+        };
         Self {
             mode,
             network,
             caches,
+            new_repositories,
             ..self.clone()
         }
     }
 
     /// Whether both let commands do the same.
     pub fn is_as_wide_as(&self, other: &Self) -> bool {
-        (self.mode, self.network, self.caches) == (other.mode, other.network, other.caches)
+        (self.mode, self.network, self.caches, self.new_repositories)
+            == (other.mode, other.network, other.caches, other.new_repositories)
     }
 
     /// The sandbox of a call; none if it runs outside.
@@ -187,12 +219,18 @@ impl Settings {
         } else {
             Pids::Shared
         };
+        // Doctor and the status line say so where it cannot be refused.
+        let new_repositories = match self.support.notices {
+            Notices::Missing => NewRepositories::Allow,
+            Notices::Had => self.new_repositories,
+        };
         Some(Profile {
             form,
             pids,
             mode,
             network,
             caches: self.caches,
+            new_repositories,
             state_dir,
             roots: target.standing_roots(),
             home: target.home().map(Into::into),
@@ -219,16 +257,12 @@ pub(super) fn variables(profile: &Profile) -> Vec<(String, String)> {
     caches::variables(profile)
 }
 
-/// The way on which the first process of a command's namespace speaks; none where the command has no such namespace.
-pub(super) fn channel(profile: Option<&Profile>) -> std::io::Result<(Option<Hear>, Option<Tell>)> {
-    if profile.is_none_or(|profile| profile.pids == Pids::Shared) {
-        return Ok((None, None));
-    }
-    let (hear, tell) = pids::channel()?;
-    Ok((Some(hear), Some(tell)))
-}
-
 impl Profile {
+    /// Whether the guard looks at what the command makes. What cannot be written needs no look.
+    fn refuses_repositories(&self) -> bool {
+        self.mode == Mode::WorkspaceWrite && self.new_repositories == NewRepositories::Refuse
+    }
+
     /// In words, for results: `workspace-write, no network`.
     pub fn words(&self) -> String {
         let network = if self.network == Network::Off {

@@ -103,20 +103,33 @@ pub(super) fn arrange(plan: &Plan, profile: &Profile) -> io::Result<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     mount(Some(c"tmpfs"), Path::new(SCRATCH), Some(c"tmpfs"), flags, Some(options))?;
     let terminals = own_terminals();
-    for path in &plan.pinned {
-        if let Some(place) = open(path)? {
-            attach(&clone_tree(&place)?, &place)?;
-        }
-    }
-    for path in &plan.fixed {
-        if let Some(place) = open(path)? {
-            let tree = clone_tree(&place)?;
-            make_read_only(&tree)?;
-            attach(&tree, &place)?;
-        }
-    }
+    keep(plan)?;
     let others = terminals.is_err().then(|| PathBuf::from(TERMINALS));
     cover(plan.hidden.iter().chain(&others), profile)
+}
+
+/// Lays what must stay where it is over itself, and what must stay as it is read-only. Something writable may lie in
+/// something that is kept as it is, and the other way round: it is cloned before, and what holds another comes first.
+fn keep(plan: &Plan) -> io::Result<()> {
+    let mut kept = Vec::new();
+    for path in plan.pinned.iter().chain(&plan.held) {
+        if let Some(place) = open(path)? {
+            kept.push((path, Some(clone_tree(&place)?)));
+        }
+    }
+    kept.extend(plan.fixed.iter().map(|path| (path, None)));
+    kept.sort_by_key(|(path, _)| *path);
+    for (path, tree) in kept {
+        let Some(place) = open(path)? else { continue };
+        if let Some(tree) = tree {
+            attach(&tree, &place)?;
+            continue;
+        }
+        let tree = clone_tree(&place)?;
+        make_read_only(&tree)?;
+        attach(&tree, &place)?;
+    }
+    Ok(())
 }
 
 /// Mounts a place for terminals of the command's own.

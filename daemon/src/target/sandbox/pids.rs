@@ -27,7 +27,7 @@ pub(in crate::target) struct Hear(File);
 pub(in crate::target) struct Tell(File);
 
 /// A pipe from the first process to the guard.
-pub(in crate::target) fn channel() -> io::Result<(Hear, Tell)> {
+pub(super) fn channel() -> io::Result<(Hear, Tell)> {
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     Ok((Hear(reader.into()), Tell(writer.into())))
 }

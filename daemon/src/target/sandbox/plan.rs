@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::ghosts::Ghosts;
-use super::{Mode, Profile, Secrets, caches, hidden, secrets};
+use super::tree::{self, GIT, Wanted};
+use super::{Mode, Profile, Secrets, caches, hidden};
 
 /// Where a command finds a temporary directory of its own in memory, a small one if it is read-only. The shared one holds
 /// what other programs of the person tell each other.
@@ -16,10 +17,6 @@ const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", SCRATCH];
 /// Where terminals are. Commands have their own there or none: on the person's they could read what is typed, and write what
 /// no display function has looked at.
 pub(super) const TERMINALS: &str = "/dev/pts";
-
-/// Parts of a repository that make a later git run programs.
-const GIT_FIXED_DIRS: &[&str] = &["hooks", "info", "modules"];
-const GIT_FIXED_FILES: &[&str] = &["config", "config.worktree", "commondir"];
 
 /// Files of the home directory that run at the next login or command: kept as they are where a root holds
 /// them.
@@ -47,14 +44,20 @@ pub(super) const HOME_FIXED: &[&str] = &[
 pub(in crate::target) struct Plan {
     /// Can be written, with all below.
     pub(super) writable: Vec<PathBuf>,
-    /// Can be written but not renamed or removed.
+    /// Those of them in which the session works.
+    pub(super) roots: Vec<PathBuf>,
+    /// Repositories: can be written but not renamed or removed.
     pub(super) pinned: Vec<PathBuf>,
+    /// Other directories that can be written but not renamed or removed.
+    pub(super) held: Vec<PathBuf>,
     /// Cannot be written although it lies in something writable.
     pub(super) fixed: Vec<PathBuf>,
     /// Cannot be seen.
     pub(super) hidden: Vec<PathBuf>,
     /// The tree was too large to look for all secrets in it.
     pub(in crate::target) unseen: bool,
+    /// The tree was too large, or held too many, to keep all of its repositories.
+    pub(in crate::target) unkept: bool,
 }
 
 impl Plan {
@@ -71,7 +74,7 @@ impl Plan {
         plan.hidden = hidden::of(profile);
         if profile.secrets == Secrets::Hidden {
             for root in &profile.roots {
-                let found = secrets::below(root);
+                let found = tree::below(root, Wanted::Secrets);
                 plan.unseen |= !found.complete;
                 plan.hidden.extend(found.paths);
             }
@@ -95,13 +98,32 @@ impl Plan {
         }
         // What holds another comes before it.
         self.writable.sort();
+        let is_root = |path: &&PathBuf| profile.roots.contains(path);
+        self.roots = self.writable.iter().filter(is_root).cloned().collect();
+    }
+
+    /// The writable tree that decides about `path`: of those that hold it the smallest.
+    pub(super) fn tree_of(&self, path: &Path) -> Option<&Path> {
+        let holding = self.writable.iter().filter(|tree| path.starts_with(tree));
+        holding.max_by_key(|tree| tree.as_os_str().len()).map(PathBuf::as_path)
+    }
+
+    /// Whether `path` lies in something writable.
+    pub(super) fn is_writable(&self, path: &Path) -> bool {
+        self.tree_of(path).is_some()
+    }
+
+    /// Whether `path` belongs to the project, and not to a temporary directory or a cache below its root.
+    pub(super) fn is_in_root(&self, path: &Path) -> bool {
+        let tree = self.tree_of(path);
+        tree.is_some_and(|tree| self.roots.iter().any(|root| root == tree))
     }
 
     fn protect(&mut self, root: &Path, profile: &Profile, ghosts: &mut Ghosts) {
         let agent = root.join(".agent");
         ghosts.stand_in(&agent);
         self.fix(agent);
-        self.protect_repository(root, ghosts);
+        self.protect_repositories(root, ghosts);
         let homes = profile.homes.iter();
         let fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
         for path in fixed.filter(|path| path != root && path.starts_with(root)) {
@@ -109,33 +131,23 @@ impl Plan {
         }
     }
 
-    fn protect_repository(&mut self, root: &Path, ghosts: &mut Ghosts) {
-        let git = root.join(".git");
-        match git.symlink_metadata() {
-            Ok(found) if found.is_dir() => {}
-            // A file that names a repository elsewhere, which is not writable.
-            Ok(found) if found.is_file() => return self.fix(git),
-            _ => return,
+    fn protect_repositories(&mut self, root: &Path, ghosts: &mut Ghosts) {
+        // However large the tree is, its own comes first.
+        self.keep_repository(&root.join(GIT), ghosts);
+        if !self.is_in_root(root) {
+            return;
         }
-        self.pinned.push(git.clone());
-        for name in GIT_FIXED_DIRS {
-            let path = git.join(name);
-            ghosts.stand_in(&path);
-            self.fix(path);
-        }
-        for name in GIT_FIXED_FILES {
-            let path = git.join(name);
-            if path.symlink_metadata().is_err() {
-                ghosts.forbid(&path);
-            } else {
-                self.fix(path);
-            }
+        let mut found = tree::below(root, Wanted::Repositories);
+        self.unkept |= !found.complete;
+        found.paths.retain(|git| self.is_in_root(git));
+        for git in found.paths {
+            self.keep_repository(&git, ghosts);
         }
     }
 
     /// Keeps what is at `path` as it is. Through a link nothing can be kept: it would lead a mount elsewhere.
-    fn fix(&mut self, path: PathBuf) {
-        if path.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
+    pub(super) fn fix(&mut self, path: PathBuf) {
+        if !self.fixed.contains(&path) && path.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
             self.fixed.push(path);
         }
     }

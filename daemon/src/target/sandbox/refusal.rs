@@ -5,7 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::plan::HOME_FIXED;
-use super::{Form, Mode, Network, Plan, Profile, Sought, hidden};
+use super::{Form, Mode, Network, Plan, Profile, Sought, hidden, repositories};
 use crate::policy::shell::Reach;
 
 /// Paths named in the explanation.
@@ -17,6 +17,8 @@ const CONNECTIONS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 /// What the sandbox kept from a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refusal {
+    /// Where it would have made repositories, as who refused them told.
+    repositories: Vec<String>,
     hidden: Vec<PathBuf>,
     unwritable: Vec<PathBuf>,
     /// Repositories that were to be moved or removed.
@@ -67,9 +69,26 @@ impl Refusal {
         refusal
     }
 
+    /// The same, of a command that was kept from making `repositories`.
+    #[must_use]
+    pub fn with_repositories(mut self, repositories: Vec<String>) -> Self {
+        if !repositories.is_empty() {
+            // Said once is enough.
+            self.unwritable.retain(|path| !repositories::is_kept(path));
+        }
+        Self { repositories, ..self }
+    }
+
     /// The explanation, one or more sentences without a full stop at the end; empty if nothing was refused.
     pub fn text(&self) -> String {
         let mut said = Vec::new();
+        if !self.repositories.is_empty() {
+            let named: Vec<&str> = self.repositories.iter().take(NAMED_LIMIT).map(String::as_str).collect();
+            said.push(format!(
+                "the sandbox does not let commands make repositories in the project, as {} would be",
+                named.join(", ")
+            ));
+        }
         if !self.hidden.is_empty() {
             said.push(format!("the sandbox hides {}", names(&self.hidden)));
         }
@@ -199,11 +218,11 @@ fn may(path: &Path, access: rustix::fs::Access) -> bool {
 }
 
 fn is_protected(path: &Path, profile: &Profile) -> bool {
-    let parts = [".agent", ".git/config", ".git/hooks", ".git/info", ".git/modules"];
-    profile
-        .roots
-        .iter()
-        .any(|root| parts.iter().any(|part| path.starts_with(root.join(part))) || is_fixed_at_home(path, root, profile))
+    profile.roots.iter().any(|root| {
+        let below = path.strip_prefix(root);
+        below.is_ok_and(|below| below.starts_with(".agent") || repositories::is_kept(below))
+            || is_fixed_at_home(path, root, profile)
+    })
 }
 
 /// Whether this is a file of a home directory, in a root, that runs at the next login.

@@ -48,6 +48,17 @@ pub enum Pids {
     Own,
 }
 
+/// Whether the guard can look at what a command is about to make.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Notices {
+    /// It cannot: the kernel is older than 5.5, or another supervisor has the only place.
+    #[default]
+    Missing,
+    /// The kernel tells it and waits.
+    Had,
+}
+
 /// What this machine can enforce. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Support {
@@ -55,6 +66,9 @@ pub struct Support {
     pub form: Option<Form>,
     /// Whose processes commands see in it.
     pub pids: Pids,
+    /// Whether new repositories can be refused.
+    #[serde(default)]
+    pub notices: Notices,
     /// Version of Landlock in the kernel, 0 without.
     pub landlock: u32,
     /// Why there is no better sandbox, as the system said it.
@@ -107,7 +121,7 @@ impl Support {
             _ => (reasons.as_str(), ""),
         };
         let (signals, how) = self.signals();
-        vec![
+        let mut checks = vec![
             Check {
                 name: "sandbox",
                 standing,
@@ -118,7 +132,28 @@ impl Support {
                 standing: signals,
                 detail: format!("{how}{of_signals}"),
             },
-        ]
+        ];
+        checks.extend(self.form.map(|_| self.repositories()));
+        checks
+    }
+
+    /// Whether commands can be kept from making repositories.
+    fn repositories(&self) -> Check {
+        let (standing, detail) = match self.notices {
+            Notices::Had => (
+                Standing::Good,
+                "commands make no repository in the project unless you let them",
+            ),
+            Notices::Missing => (
+                Standing::Reduced,
+                "the kernel does not let the guard look at what is made (seccomp's user notification): commands can make repositories in the project",
+            ),
+        };
+        Check {
+            name: "repositories",
+            standing,
+            detail: detail.to_owned(),
+        }
     }
 
     /// Which processes commands can reach.
@@ -161,7 +196,9 @@ pub async fn probe(plan: &GuardPlan) -> Support {
 pub(in crate::target) fn answer_probe(mut arguments: impl Iterator<Item = OsString>) -> Option<String> {
     let state_dir = arguments.next()?;
     if state_dir == INSIDE {
-        return Some(String::new());
+        // A name may be made here, whoever looks at it before.
+        let made = std::fs::File::options().append(true).create(true).open("/dev/null");
+        return made.ok().map(|_| String::new());
     }
     serde_json::to_string(&found(Path::new(&state_dir))).ok()
 }
@@ -169,10 +206,8 @@ pub(in crate::target) fn answer_probe(mut arguments: impl Iterator<Item = OsStri
 #[cfg(target_os = "linux")]
 fn found(state_dir: &Path) -> Support {
     let mut support = Support {
-        form: None,
-        pids: Pids::Shared,
         landlock: landlock_version(),
-        missing: Vec::new(),
+        ..Support::default()
     };
     // The first process of a namespace becomes a child of this one, to be waited for here.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
@@ -181,6 +216,11 @@ fn found(state_dir: &Path) -> Support {
         (Form::Namespaces, Pids::Shared),
         (Form::Landlock, Pids::Shared),
     ];
+    let tried = |form, pids, notices| {
+        let tried = try_form(form, pids, notices, state_dir.to_owned());
+        while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok() {}
+        tried
+    };
     for (form, pids) in forms {
         if form == Form::Landlock && support.landlock < LANDLOCK_ENOUGH {
             support.missing.push(format!(
@@ -189,11 +229,12 @@ fn found(state_dir: &Path) -> Support {
             ));
             break;
         }
-        let tried = try_form(form, pids, state_dir.to_owned());
-        while rustix::process::wait(rustix::process::WaitOptions::empty()).is_ok() {}
-        match tried {
+        match tried(form, pids, Notices::Missing) {
             Ok(()) => {
                 (support.form, support.pids) = (Some(form), pids);
+                if tried(form, pids, Notices::Had).is_ok() {
+                    support.notices = Notices::Had;
+                }
                 break;
             }
             Err(error) => {
@@ -207,17 +248,22 @@ fn found(state_dir: &Path) -> Support {
     support
 }
 
-/// Starts this program again inside of the strictest sandbox of this form.
+/// Starts this program again inside of the strictest sandbox of this form; with notices, of the strictest that writes.
 #[cfg(target_os = "linux")]
-fn try_form(form: Form, pids: Pids, state_dir: PathBuf) -> std::io::Result<()> {
-    use super::{Caches, Ghosts, Mode, Network, Plan, Profile, Secrets, channel, enforce};
+fn try_form(form: Form, pids: Pids, notices: Notices, state_dir: PathBuf) -> std::io::Result<()> {
+    use super::{Caches, Ghosts, Mode, Network, NewRepositories, Plan, Profile, Secrets, channels, enforce};
     use crate::target::descendants::Status;
+    let (mode, new_repositories) = match notices {
+        Notices::Missing => (Mode::ReadOnly, NewRepositories::Allow),
+        Notices::Had => (Mode::WorkspaceWrite, NewRepositories::Refuse),
+    };
     let profile = Profile {
         form,
         pids,
-        mode: Mode::ReadOnly,
+        mode,
         network: Network::Off,
         caches: Caches::Shared,
+        new_repositories,
         state_dir,
         roots: Vec::new(),
         home: None,
@@ -232,17 +278,21 @@ fn try_form(form: Form, pids: Pids, state_dir: PathBuf) -> std::io::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let (hear, tell) = channel(Some(&profile))?;
-    let started = crate::target::told::spawn(command, move || {
-        enforce(&plan, &profile, tell.as_ref(), None, || Ok(()))
-    });
-    let mut child = started?;
+    let (ear, voice) = channels(Some(&profile))?;
+    let known = plan.clone();
+    let mut child = crate::target::told::spawn(command, {
+        let profile = profile.clone();
+        move || enforce(&known, &profile, &voice, || Ok(()))
+    })?;
+    // It makes one name, which waits for an answer.
+    let supervisor = ear.take.map(|take| take.supervisor(plan, &profile)).transpose()?;
     let status = child.wait()?;
-    let status = match hear {
+    let status = match ear.hear {
         // Its end is told when all of its namespace is gone.
         Some(mut hear) => hear.first().map(|_| hear.status())?,
         None => status.code().map(Status::Exited),
     };
+    drop(supervisor);
     match status {
         Some(Status::Exited(0)) => Ok(()),
         status => Err(std::io::Error::other(format!(

@@ -62,8 +62,17 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Requests to a terminal that type into it.
-const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541c];
+/// Requests that are refused: those to a terminal that type into it, and those that make a subvolume of btrfs or bcachefs,
+/// which is a directory that no other call has named.
+const REQUESTS: &[u64] = &[
+    0x5412,
+    0x541c,
+    0x5000_9401,
+    0x5000_940e,
+    0x5000_9417,
+    0x5000_9418,
+    0x4020_bc10,
+];
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: TargetArch = TargetArch::x86_64;
@@ -92,6 +101,51 @@ fn programs(profile: &Profile) -> Result<[BpfProgram; 2], seccompiler::Error> {
     ])
 }
 
+/// Calls that give something a name, whatever their arguments are; of `openat2` only its memory says.
+const MAKING_NAMES: &[libc::c_long] = &[
+    libc::SYS_openat2,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_symlinkat,
+    libc::SYS_linkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+];
+
+/// A filter that notifies of calls that make names. The compiler of filters has no word for that, so it is told of another
+/// action that nothing else here uses, whose code is then exchanged.
+pub(super) fn making_names() -> Result<BpfProgram, seccompiler::Error> {
+    let mut rules: Rules = MAKING_NAMES.iter().map(|call| (*call, Vec::new())).collect();
+    let create = u64::from(libc::O_CREAT.unsigned_abs());
+    let creates = |flags: u8| rule(&[(flags, SeccompCmpOp::MaskedEq(create), create)]);
+    rules.insert(libc::SYS_openat, vec![creates(2)?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, vec![creates(1)?]);
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Trace(0), ARCH)?;
+    let mut program: BpfProgram = filter.try_into()?;
+    for line in &mut program {
+        if line.code == RETURN && line.k == libc::SECCOMP_RET_TRACE {
+            line.k = libc::SECCOMP_RET_USER_NOTIF;
+        }
+    }
+    Ok(program)
+}
+
+/// The code of the instruction that ends a filter with a constant.
+const RETURN: u16 = 0x06;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn refused(profile: &Profile) -> Result<Rules, seccompiler::Error> {
@@ -103,10 +157,8 @@ fn refused(profile: &Profile) -> Result<Rules, seccompiler::Error> {
     }
     rules.insert(libc::SYS_clone, new_namespace.clone());
     rules.insert(libc::SYS_unshare, new_namespace);
-    let typing = TERMINAL_REQUESTS
-        .iter()
-        .map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
-    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    let requests = REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_socket, sockets(profile)?);
     Ok(rules)
 }
@@ -149,7 +201,6 @@ fn without_x32() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     const LOAD_NUMBER: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
     const ERRNO: u32 = 0x0005_0000;
     let line = |code, jt, jf, k| seccompiler::sock_filter { code, jt, jf, k };

@@ -3,6 +3,7 @@
 
 mod files;
 mod itself;
+mod newborn;
 mod processes;
 mod repository;
 mod special;
