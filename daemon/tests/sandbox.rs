@@ -319,7 +319,7 @@ async fn a_repository_in_a_directory_below_the_root_is_kept_as_the_roots_own_is(
     );
     let said = world.fails("rm -rf ./deep/er/sub/.git").await;
     assert!(
-        said.contains("does not let commands write") && said.contains("outside_sandbox"),
+        said.contains("sub/.git where it is") && said.contains("outside_sandbox"),
         "{said}"
     );
 }

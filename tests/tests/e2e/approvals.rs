@@ -598,7 +598,7 @@ async fn a_session_that_does_not_live_is_listed_with_the_mode_in_force() -> anyh
     let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
     daemon.ctl(&["new", "--mode", "5m", "--name", "tt"]).await?.ok()?;
     let shown = daemon.ctl(&["mode", "tt"]).await?.ok()?.stdout;
-    assert!(shown.starts_with("all until "), "{shown}");
+    assert!(shown.starts_with("all for "), "{shown}");
     daemon.ctl(&["mode", "tt", "1s"]).await?.ok()?;
     daemon.kill9().await?;
     loop {

@@ -57,7 +57,8 @@ async fn a_model_that_wants_a_repository_in_the_project_is_refused_told_and_asks
 
 #[tokio::test]
 async fn a_person_whose_build_makes_repositories_can_allow_them() -> anyhow::Result<()> {
-    let commands = ["mkdir sub/.git && test -d sub/.git", "mkdir -p sub/deps/x/.git"].map(bash);
+    // In one command: a directory that holds a repository by then takes no further entries where there are no namespaces.
+    let commands = ["mkdir sub/.git && test -d sub/.git && mkdir -p sub/deps/x/.git"].map(bash);
     let config = "[sandbox]\nnew_repositories = \"allow\"\n";
     let Some((_server, daemon)) = running(config, commands.into()).await? else {
         skip!("repositories cannot be refused here");
@@ -65,7 +66,7 @@ async fn a_person_whose_build_makes_repositories_can_allow_them() -> anyhow::Res
     let session = turn(&daemon, "all").await?;
     assert_eq!(
         outcomes(&daemon, &session)?,
-        ["ok", "ok"],
+        ["ok"],
         "{:?}",
         outputs(&daemon, &session)?
     );
