@@ -37,7 +37,7 @@ fn text(answer: &DoctorAnswer) -> String {
             Standing::Missing => "missing",
         };
         let (name, detail) = (display(&check.name, Form::Inline), display(&check.detail, Form::Inline));
-        text.push_str(&format!("{name:<10} {standing:<8} {detail}\n"));
+        text.push_str(&format!("{name:<12} {standing:<8} {detail}\n"));
     }
     text
 }
