@@ -4,7 +4,7 @@ use super::actor::{Actor, first_live, parked};
 use super::clock::SessionClock;
 use super::commit::envelope;
 use super::deps::Deps;
-use super::details::Details;
+use super::details::{Details, Parked};
 use super::handle::{Handle, MAILBOX};
 use super::live::{Presence, Publisher, RING_EVENTS, extend_ring};
 use super::reconcile::Runner;
@@ -40,7 +40,7 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
         .await
         .map_err(|error| super::actor::storage(&error))?;
     let age = Duration::from_millis((deps.clocks.wall)().ms_since(state.at));
-    let parked = parked(&state, age, &deps);
+    let mut parked = parked(&state, age, &deps);
     let mut ring = VecDeque::new();
     let recent = deps
         .log
@@ -54,8 +54,11 @@ pub(crate) async fn open(deps: Arc<Deps>, row: SessionRow) -> Result<Opened, Rpc
     whole.reverse();
     extend_ring(&mut ring, whole);
     let project = project(&deps, &state.root).await.unwrap_or_else(|error| {
-        // The next input is refused with the reason.
+        // Nothing goes on without what it may forbid: whoever acts on the session is refused with the reason.
         tracing::warn!(%session, %error, "a project's file is not read");
+        if state.turn.is_some() {
+            parked = Parked::Yes;
+        }
         Project::default()
     });
     let (sender, mailbox) = mpsc::channel(MAILBOX);

@@ -398,3 +398,30 @@ async fn a_file_that_a_command_writes_during_a_session_widens_nothing() -> anyho
     assert!(project.join("marker").exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn no_turn_goes_on_after_a_restart_without_what_its_project_forbids() -> anyhow::Result<()> {
+    let server = ModelServer::start(calls("touch marker"))?;
+    let daemon = TestDaemon::with_model(&server, Wire::Messages).await?;
+    let project = daemon.home.project();
+    let session = plain_session(&daemon, &project).await?;
+    daemon.send(&session, "go").await?;
+    let approval = daemon.approval(&session).await?;
+    daemon.kill9().await?;
+    let file = say(&project, "nonsense = 1\n")?;
+    daemon.start().await?;
+    let answer = json!({"id": approval["id"], "digest": approval["digest"], "decision": "once"});
+    for (method, params) in [
+        ("approval.answer", answer),
+        ("turn.resume", json!({"session": session})),
+    ] {
+        let why = refusal(&daemon, method, params).await?;
+        assert!(why.contains("config.toml:1"), "{method}: {why}");
+    }
+    assert!(!project.join("marker").exists());
+    std::fs::remove_file(file)?;
+    daemon.answer(&approval, "once").await?;
+    daemon.turn_end(&session, 1).await?;
+    assert!(project.join("marker").exists(), "it goes on once the file can be read");
+    Ok(())
+}

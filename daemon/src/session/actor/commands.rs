@@ -8,6 +8,7 @@ use crate::session::drain::Draining;
 use crate::session::handle::{AnswerRequest, Asked, Message, Reply, Sending};
 use crate::session::input::{Answer, Change, Input, Send};
 use crate::session::known::{known, outcome_of};
+use crate::session::open::project;
 use crate::session::registry::draining;
 use crate::session::state::MAX_WAITING;
 use crate::target::{ADDED_ROOTS_LIMIT, not_within};
@@ -321,12 +322,14 @@ impl Actor {
         }
     }
 
-    /// A turn of an earlier life goes on, once somebody acts on the session.
+    /// A turn of an earlier life goes on, once somebody acts on the session, under what its project's file says now.
     async fn unpark(&mut self) -> Result<(), Refused> {
         if self.parked == Parked::Yes {
             if self.deps.drain.state() == Draining::Yes {
                 return Err(Refused::No(draining()));
             }
+            let project = project(&self.deps, &self.state.root).await.map_err(Refused::No)?;
+            self.project = self.project.narrowed_by(project);
             self.parked = Parked::No;
             if let Err(refused) = self.commit(Input::Restarted, Patience::Effect).await {
                 self.parked = Parked::Yes;
