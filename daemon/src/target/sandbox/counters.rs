@@ -4,13 +4,10 @@
 //! The process that becomes the command opens them right after it entered its namespace and passes the open files to the
 //! guard, which reads them when all is over; by a path they could not be reached any more then.
 
-#[cfg(target_os = "linux")]
 use std::fs::File;
-use std::io;
-#[cfg(target_os = "linux")]
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::io::{self, Read};
 
+use super::passing::{Giver, Taker, way};
 use super::{Form, Network, Profile};
 
 /// The kernel's counters: those of its older protocols, and those of IPv6.
@@ -18,7 +15,6 @@ use super::{Form, Network, Profile};
 const FILES: [&str; 2] = ["/proc/self/net/snmp", "/proc/self/net/snmp6"];
 
 /// Bytes read of one of them; they have about 3,000.
-#[cfg(target_os = "linux")]
 const FILE_LIMIT_BYTES: u64 = 64 * 1024;
 
 /// Where the addresses of the resolvers are.
@@ -57,90 +53,44 @@ fn without<'a>(report: &'a str, word: &str) -> (&'a str, bool) {
 
 /// The guard's end: where the counters come.
 #[derive(Debug)]
-pub(in crate::target) struct Counters(OwnedFd);
+pub(in crate::target) struct Counters(Taker);
 
 /// The end of the process that becomes the command. The command itself does not have it.
 #[derive(Debug)]
-pub(in crate::target) struct Opener(OwnedFd);
+pub(in crate::target) struct Opener(Giver);
 
 /// The way from one to the other; none where the command has no network namespace, and so no counters.
 pub(in crate::target) fn counters(profile: Option<&Profile>) -> Option<(Counters, Opener)> {
     profile.filter(|profile| profile.form == Form::Namespaces && profile.network == Network::Off)?;
     // Without the counters a failure is explained by less; the command runs all the same.
-    let (guard, command) = pair().ok()?;
+    let (guard, command) = way().ok()?;
     Some((Counters(guard), Opener(command)))
-}
-
-#[cfg(target_os = "linux")]
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
-    let flags = SocketFlags::CLOEXEC;
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::DGRAM,
-        flags,
-        None,
-    )?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(target_os = "linux")]
 impl Opener {
     /// Opens the counters of the namespace this process is in, and passes them on.
     pub(super) fn open(&self) -> io::Result<()> {
-        use std::io::IoSlice;
-        use std::mem::MaybeUninit;
         use std::os::fd::AsFd;
-
-        use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
         let files: Vec<File> = FILES.iter().filter_map(|path| File::open(path).ok()).collect();
-        let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES.len()))];
-        let mut passed = SendAncillaryBuffer::new(&mut space);
-        passed.push(SendAncillaryMessage::ScmRights(&fds));
-        rustix::net::sendmsg(&self.0, &[IoSlice::new(b"c")], &mut passed, SendFlags::empty())?;
-        Ok(())
+        self.0.give(&files.iter().map(AsFd::as_fd).collect::<Vec<_>>())
     }
 }
 
 impl Counters {
     /// What was sought until now. Nothing, if the counters never came.
     pub(in crate::target) fn sought(&self) -> Sought {
-        let text = text(&self.0).unwrap_or_default();
+        let text = self.text().unwrap_or_default();
         sought(&text, &std::fs::read_to_string(RESOLVERS).unwrap_or_default())
     }
-}
 
-/// What the counters passed through `socket` say now.
-#[cfg(target_os = "linux")]
-fn text(socket: &OwnedFd) -> io::Result<String> {
-    use std::mem::MaybeUninit;
-
-    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES.len()))];
-    let mut passed = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let mut bytes = [io::IoSliceMut::new(&mut byte)];
-    rustix::net::recvmsg(socket, &mut bytes, &mut passed, flags)?;
-    let mut text = String::new();
-    for message in passed.drain() {
-        if let RecvAncillaryMessage::ScmRights(fds) = message {
-            for fd in fds {
-                File::from(fd).take(FILE_LIMIT_BYTES).read_to_string(&mut text)?;
-            }
+    fn text(&self) -> io::Result<String> {
+        let mut text = String::new();
+        for file in self.0.take()? {
+            File::from(file).take(FILE_LIMIT_BYTES).read_to_string(&mut text)?;
         }
+        Ok(text)
     }
-    Ok(text)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn text(_: &OwnedFd) -> io::Result<String> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// What counters say. A datagram to this machine that nobody took was a question for an address if the resolvers are here.

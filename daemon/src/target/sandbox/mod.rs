@@ -18,6 +18,7 @@ mod hidden;
 mod lookup;
 mod mounts;
 mod notify;
+mod passing;
 mod pids;
 mod plan;
 mod refusal;

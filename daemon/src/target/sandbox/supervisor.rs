@@ -8,21 +8,17 @@
 //! which leaves nothing to change its mind.
 
 use std::ffi::OsStr;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType,
-};
 
 use super::lookup::{self, Link, Views};
 use super::notify::{self, Answer, Listener, Notification};
+use super::passing::{Giver, Taker, way};
 use super::{Form, Plan, Profile, syscalls, tree};
 
 /// Refusals that are told; one is enough to say why a command failed.
@@ -30,11 +26,11 @@ const REFUSED_LIMIT: usize = 3;
 
 /// The guard's end of the way on which the listener comes.
 #[derive(Debug)]
-pub(in crate::target) struct Take(OwnedFd);
+pub(in crate::target) struct Take(Taker);
 
 /// The end of the process that becomes the command.
 #[derive(Debug)]
-pub(in crate::target) struct Give(OwnedFd);
+pub(in crate::target) struct Give(Giver);
 
 /// Looks at calls, in a thread of its own.
 #[derive(Debug)]
@@ -76,7 +72,7 @@ enum Links {
 
 /// The way on which the listener comes.
 pub(super) fn channel() -> io::Result<(Take, Give)> {
-    let (take, give) = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let (take, give) = way()?;
     Ok((Take(take), Give(give)))
 }
 
@@ -84,12 +80,7 @@ impl Give {
     /// From here on calls that make names wait for the guard, so this process must make none before its exec.
     pub(super) fn listener(&self) -> io::Result<()> {
         let listener = notify::install(&syscalls::making_names().map_err(io::Error::other)?)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let fds = [listener.as_fd()];
-        control.push(SendAncillaryMessage::ScmRights(&fds));
-        rustix::net::sendmsg(&self.0, &[IoSlice::new(b"l")], &mut control, SendFlags::empty())?;
-        Ok(())
+        self.0.give(&[listener.as_fd()])
     }
 }
 
@@ -99,16 +90,8 @@ impl Take {
     /// # Errors
     /// The listener did not come; the command must not go on then.
     pub(in crate::target) fn supervisor(self, plan: Plan, profile: &Profile) -> io::Result<Supervisor> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0];
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        rustix::net::recvmsg(&self.0, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
-        let fds = control.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        });
-        let listener = Listener::of(fds.flatten().next().ok_or(io::ErrorKind::NotFound)?);
+        let listener = self.0.take()?.into_iter().next().ok_or(io::ErrorKind::NotFound)?;
+        let listener = Listener::of(listener);
         let judge = Judge::new(plan, profile.form);
         let refused = Arc::default();
         let noted = Arc::clone(&refused);
