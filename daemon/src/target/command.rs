@@ -14,10 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::Instant;
 
-use super::guard::{EXEC_GUARD, KILL, Order, Refused, TERMINATE};
+use super::guard::{EXEC_GUARD, KILL, Order, TERMINATE};
 use super::orphans::{self, Registration};
 use super::resolve::Resolved;
-use super::sandbox::{self, Confinement, Profile, Refusal, Sought};
+use super::sandbox::{self, Confinement, Met, Profile, Refusal};
 use super::{Target, TargetError, environment, harden, lock};
 use crate::policy::shell::Reach;
 
@@ -57,9 +57,8 @@ pub struct Running {
     output: Option<ChildStdout>,
     report_pipe: Option<ChildStderr>,
     report: Vec<u8>,
-    sought: Sought,
+    met: Met,
     drain_until: Option<Instant>,
-    refused: Refused,
     guard: Child,
     _registration: Registration,
 }
@@ -181,9 +180,8 @@ impl Target {
             output,
             report_pipe,
             report: Vec::new(),
-            sought: Sought::default(),
+            met: Met::default(),
             drain_until: None,
-            refused: Refused::default(),
             guard: child,
             _registration: registration,
         })
@@ -197,17 +195,11 @@ impl Target {
         profile.map(|profile| profile.words())
     }
 
-    /// What the sandbox kept from a command that failed, which was about `reach` and `sought` a network, as far as facts
-    /// tell. Blocks on the file system.
-    pub fn refusal(
-        &self,
-        plan: &GuardPlan,
-        confinement: Confinement,
-        reach: &Reach,
-        sought: Sought,
-    ) -> Option<Refusal> {
+    /// What the sandbox kept from a command that was about `reach` and met this, as far as facts tell. Blocks on the file
+    /// system.
+    pub fn refusal(&self, plan: &GuardPlan, confinement: Confinement, reach: &Reach, met: Met) -> Option<Refusal> {
         let profile = self.sandbox().profile(confinement, self, plan.state_dir.clone())?;
-        Some(Refusal::look(&profile, reach, sought))
+        Some(Refusal::look(&profile, reach, met))
     }
 
     /// The environment of a command: in a sandbox without what acts for the person, and where nobody looked at the call
@@ -247,15 +239,10 @@ impl Running {
         CommandEvent::Ended(self.end().await)
     }
 
-    /// What it sought of a network it does not have; known after [`CommandEvent::Ended`].
+    /// What it met at the walls of its sandbox; known after [`CommandEvent::Ended`].
     #[must_use]
-    pub fn sought(&self) -> Sought {
-        self.sought
-    }
-
-    /// Where the sandbox kept the command from making repositories, a few of the places at most; known when it has ended.
-    pub fn refused_repositories(&self) -> &[String] {
-        &self.refused.0
+    pub fn met(&self) -> &Met {
+        &self.met
     }
 
     /// Asks the command's process group to end.
@@ -284,8 +271,8 @@ impl Running {
     }
 
     async fn end(&mut self) -> CommandEnd {
-        let end = parse_report(&String::from_utf8_lossy(&self.report)).map(|(end, sought, refused)| {
-            (self.sought, self.refused) = (sought, refused);
+        let end = parse_report(&String::from_utf8_lossy(&self.report)).map(|(end, met)| {
+            self.met = met;
             end
         });
         // The runtime's reaper takes what does not end in time.
@@ -314,21 +301,19 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn parse_report(report: &str) -> Option<(CommandEnd, Sought, Refused)> {
+fn parse_report(report: &str) -> Option<(CommandEnd, Met)> {
     let (word, rest) = report.strip_suffix('\n')?.split_once(' ')?;
     if word == "failed" {
-        let end = CommandEnd::Failed(rest.to_string());
-        return Some((end, Sought::default(), Refused::default()));
+        return Some((CommandEnd::Failed(rest.to_string()), Met::default()));
     }
-    let (rest, refused) = match rest.find(" [").map(|at| rest.split_at(at)) {
-        Some((rest, refused)) => (rest, Refused::parse(refused)?),
-        None => (rest, Refused::default()),
+    let (number, met) = match rest.split_once(' ') {
+        Some((number, met)) => (number, Met::parse(met)?),
+        None => (rest, Met::default()),
     };
-    let (number, sought) = Sought::split_from(rest);
     let number = number.parse().ok()?;
     match word {
-        "exit" => Some((CommandEnd::Exited(number), sought, refused)),
-        "signal" => Some((CommandEnd::Signalled(number), sought, refused)),
+        "exit" => Some((CommandEnd::Exited(number), met)),
+        "signal" => Some((CommandEnd::Signalled(number), met)),
         _ => None,
     }
 }
@@ -359,29 +344,34 @@ fn shell_line(path: Option<&str>, command: &str) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::sandbox::Sought;
 
     #[test]
     fn a_report_is_believed_only_when_it_is_whole() {
-        let end = |report| parse_report(report).map(|(end, ..)| end);
-        assert_eq!(end("exit 3\n"), Some(CommandEnd::Exited(3)));
-        assert_eq!(end("signal 15 beyond\n"), Some(CommandEnd::Signalled(15)));
+        let plain = |end| Some((end, Met::default()));
+        assert_eq!(parse_report("exit 3\n"), plain(CommandEnd::Exited(3)));
+        assert_eq!(parse_report("signal 15\n"), plain(CommandEnd::Signalled(15)));
         assert_eq!(
-            end("failed no such file here\n"),
-            Some(CommandEnd::Failed("no such file here".into()))
+            parse_report("failed no such file here\n"),
+            plain(CommandEnd::Failed("no such file here".into()))
         );
-        let both = parse_report("exit 128 here [\"/r/a [b/.git\"]\n");
-        let sought = Sought {
-            here: true,
-            ..Sought::default()
+        let met = Met {
+            sought: Sought {
+                here: true,
+                ..Sought::default()
+            },
+            repositories: vec!["/r/a [b/.git".into()],
         };
-        let refused = Refused(vec!["/r/a [b/.git".into()]);
-        assert_eq!(both, Some((CommandEnd::Exited(128), sought, refused)));
+        let both = format!("signal 15{}\n", met.words());
+        assert_eq!(parse_report(&both), Some((CommandEnd::Signalled(15), met)));
+        let cut = both.replace("}\n", "\n");
         for broken in [
             "",
             "exit 3",
             "exit\n",
-            "exit 3 beyon\n",
+            "exit 3 beyond\n",
             "exit 3 [\n",
+            &cut,
             "thread panicked\n",
         ] {
             assert_eq!(parse_report(broken), None, "{broken:?}");

@@ -5,10 +5,9 @@
 //! what the command is to read comes first, if there is something; then
 //! `t` asks the command to end, `k` kills it and everything below, the end of the pipe means that the daemon is gone and
 //! kills too. 1 is handed to the command as its output and error. On 2 it writes one line when all is over: `exit CODE`,
-//! `signal NUMBER` or `failed REASON`, the first two followed by what it
-//! sought of a network it did not have, and by a list of paths where it was kept from making repositories, if there are any. For its whole
-//! life it holds a share of the guards' lock. It does nothing before its work, and has one thread until the command runs: a command
-//! costs little more with it than without.
+//! `signal NUMBER` or `failed REASON`, the first two followed by what it met at the walls of its sandbox, if there is something.
+//! For its whole life it holds a share of the guards' lock. It does nothing before its work, and has one thread until the command
+//! runs: a command costs little more with it than without.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,7 +27,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::FileId;
 use super::confine::{GUARD_IGNORES, confine};
 use super::descendants::{Brood, Left, Status};
-use super::sandbox::{self, Counters, Ghosts, Plan, Profile, Sought, Supervisor};
+use super::sandbox::{self, Counters, Ghosts, Met, Plan, Profile, Supervisor};
 use super::{lock, told};
 
 /// The word after `agentd` that makes it a guard.
@@ -206,13 +205,12 @@ fn attend(started: Started, control: &mut File) -> io::Result<()> {
     match watch(&mut brood, control) {
         Ok(Over::Ended) => {
             let left = brood.kill_all(Some(SWEEP_LIMIT));
-            let refused = supervisor.map(|supervisor| supervisor.refused());
-            let sought = counters.map(|counters| counters.sought());
-            report(&line_of(
-                brood.status,
-                sought.unwrap_or_default(),
-                &refused.unwrap_or_default(),
-            ));
+            let refused = supervisor.map(|supervisor| supervisor.refused()).unwrap_or_default();
+            let met = Met {
+                sought: counters.map(|counters| counters.sought()).unwrap_or_default(),
+                repositories: refused.iter().map(|path| shown(path)).collect(),
+            };
+            report(&line_of(brood.status, &met));
             if left == Left::Some {
                 brood.kill_all(None);
             }
@@ -352,23 +350,6 @@ fn daemon_is_gone(control: &File) -> io::Result<bool> {
     Ok(seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN))
 }
 
-/// Where a command was kept from making repositories, as its guard's report says it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) Vec<String>);
-
-impl Refused {
-    /// What follows the number in a report: nothing, or a space and a list in JSON, which has no line breaks.
-    fn words(&self) -> String {
-        let list = serde_json::to_string(&self.0).ok().filter(|_| !self.0.is_empty());
-        list.map(|list| format!(" {list}")).unwrap_or_default()
-    }
-
-    /// None if they are no such words.
-    pub(super) fn parse(words: &str) -> Option<Self> {
-        serde_json::from_str(words).ok().map(Self)
-    }
-}
-
 /// Why watching is over.
 enum Over {
     /// The command ended.
@@ -408,13 +389,14 @@ fn watch(brood: &mut Brood, control: &mut File) -> io::Result<Over> {
     }
 }
 
-fn line_of(status: Option<Status>, sought: Sought, refused: &[PathBuf]) -> String {
-    let shown = |path: &PathBuf| path.display().to_string().chars().take(SHOWN_LIMIT).collect();
-    let refused = Refused(refused.iter().map(shown).collect());
-    let facts = sought.to_words() + &refused.words();
+fn shown(path: &Path) -> String {
+    path.display().to_string().chars().take(SHOWN_LIMIT).collect()
+}
+
+fn line_of(status: Option<Status>, met: &Met) -> String {
     match status {
-        Some(Status::Exited(code)) => format!("exit {code}{facts}"),
-        Some(Status::Signalled(signal)) => format!("signal {signal}{facts}"),
+        Some(Status::Exited(code)) => format!("exit {code}{}", met.words()),
+        Some(Status::Signalled(signal)) => format!("signal {signal}{}", met.words()),
         None => "failed the command cannot be killed".into(),
     }
 }

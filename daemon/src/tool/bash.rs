@@ -317,23 +317,20 @@ impl Sandboxed {
         let Some(words) = self.place.target.sandbox_words(&self.guard, self.confinement) else {
             return ended;
         };
-        let repositories = std::mem::take(&mut ended.refused_repositories);
+        let met = std::mem::take(&mut ended.met);
         // Who refused a repository knows it, whatever became of the command.
-        if ended.outcome != Outcome::Error && repositories.is_empty() {
+        if ended.outcome != Outcome::Error && met.repositories.is_empty() {
             return ended;
         }
-        let (command, sought) = (command_fact(checked, &self.place), ended.sought);
+        let command = command_fact(checked, &self.place);
         let confinement = self.confinement;
         let refusal = blocking(move || {
             self.place
                 .target
-                .refusal(&self.guard, confinement, &reach(&command), sought)
+                .refusal(&self.guard, confinement, &reach(&command), met)
         })
         .await;
-        let refusal = refusal
-            .ok()
-            .flatten()
-            .map(|refusal| refusal.with_repositories(repositories).text());
+        let refusal = refusal.ok().flatten().map(|refusal| refusal.text());
         let refusal = refusal.unwrap_or_default();
         ended.output.push_str(&format!("\n[ran in the sandbox ({words})"));
         if !refusal.is_empty() {

@@ -232,14 +232,12 @@ pub struct Ended {
     pub files: Vec<(String, String)>,
     /// Exit code of a command that exited.
     pub exit_code: Option<i32>,
-    /// Where the sandbox kept a command from making repositories.
-    pub refused_repositories: Vec<String>,
     /// The list of what is to be done, if the call replaced it.
     pub todo: Option<Vec<protocol::event::TodoItem>>,
     /// The job the command goes on as.
     pub job: Option<protocol::JobId>,
-    /// What a command sought of a network it does not have.
-    pub(crate) sought: crate::target::sandbox::Sought,
+    /// What a command met at the walls of its sandbox.
+    pub(crate) met: crate::target::sandbox::Met,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
 }
@@ -257,10 +255,9 @@ impl Ended {
             diff: None,
             files: Vec::new(),
             exit_code: None,
-            refused_repositories: Vec::new(),
             todo: None,
             job: None,
-            sought: crate::target::sandbox::Sought::default(),
+            met: crate::target::sandbox::Met::default(),
             duration_ms: 0,
         }
     }

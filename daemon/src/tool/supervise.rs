@@ -194,13 +194,12 @@ impl Watch {
         ended.produced = Some(produced);
         ended.duration_ms = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         ended.whole = self.kept.whole();
-        ended.sought = self.running.sought();
         ended.cut_bytes = self.kept.dropped();
         ended.exit_code = match end {
             CommandEnd::Exited(code) => Some(*code),
             _ => None,
         };
-        ended.refused_repositories = self.running.refused_repositories().to_vec();
+        ended.met = self.running.met().clone();
         ended
     }
 }

@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use serde::{Deserialize, Serialize};
+
 use super::passing::{Giver, Taker, way};
 use super::{Form, Network, Profile};
 
@@ -21,34 +23,12 @@ const FILE_LIMIT_BYTES: u64 = 64 * 1024;
 const RESOLVERS: &str = "/etc/resolv.conf";
 
 /// What a command without a network sought of one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sought {
     /// It sent something to another machine, or asked for the address of one.
     pub beyond: bool,
     /// It sent something to this machine that nothing in its sandbox took.
     pub here: bool,
-}
-
-impl Sought {
-    const BEYOND: &'static str = " beyond";
-    const HERE: &'static str = " here";
-
-    /// As the end of a guard's report.
-    pub(in crate::target) fn to_words(self) -> String {
-        let said = [(self.beyond, Self::BEYOND), (self.here, Self::HERE)];
-        said.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| *word).collect()
-    }
-
-    /// Takes these words from the end of a report.
-    pub(in crate::target) fn split_from(report: &str) -> (&str, Self) {
-        let (report, here) = without(report, Self::HERE);
-        let (report, beyond) = without(report, Self::BEYOND);
-        (report, Self { beyond, here })
-    }
-}
-
-fn without<'a>(report: &'a str, word: &str) -> (&'a str, bool) {
-    report.strip_suffix(word).map_or((report, false), |rest| (rest, true))
 }
 
 /// The guard's end: where the counters come.
@@ -160,17 +140,5 @@ mod tests {
             (true, false)
         );
         assert_eq!(said(&asked, "nameserver 10.0.0.1\n"), (false, true));
-    }
-
-    #[test]
-    fn what_was_sought_survives_a_report() {
-        for sought in [(false, false), (true, false), (false, true), (true, true)] {
-            let sought = Sought {
-                beyond: sought.0,
-                here: sought.1,
-            };
-            let report = format!("exit 1{}", sought.to_words());
-            assert_eq!(Sought::split_from(&report), ("exit 1", sought));
-        }
     }
 }

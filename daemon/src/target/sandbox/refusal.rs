@@ -5,7 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::plan::HOME_FIXED;
-use super::{Form, Mode, Network, Plan, Profile, Sought, hidden, repositories};
+use super::{Form, Met, Mode, Network, Plan, Profile, Sought, hidden, repositories};
 use crate::policy::shell::Reach;
 
 /// Paths named in the explanation.
@@ -35,11 +35,13 @@ struct Walls<'a> {
 }
 
 impl Refusal {
-    /// Looks at what a failed command was about.
-    pub(in crate::target) fn look(profile: &Profile, reach: &Reach, sought: Sought) -> Self {
+    /// Looks at what a command was about, and what it met.
+    pub(in crate::target) fn look(profile: &Profile, reach: &Reach, met: Met) -> Self {
+        let Met { sought, repositories } = met;
         let mut refusal = Self {
             no_network: profile.network == Network::Off && is_without(profile, reach, sought),
             port: reach.ports.iter().copied().find(|port| sought.here && is_served(*port)),
+            repositories,
             ..Self::default()
         };
         let walls = Walls::new(profile);
@@ -66,17 +68,11 @@ impl Refusal {
                 push(&mut refusal.unwritable, path);
             }
         }
-        refusal
-    }
-
-    /// The same, of a command that was kept from making `repositories`.
-    #[must_use]
-    pub fn with_repositories(mut self, repositories: Vec<String>) -> Self {
-        if !repositories.is_empty() {
+        if !refusal.repositories.is_empty() {
             // Said once is enough.
-            self.unwritable.retain(|path| !repositories::is_kept(path));
+            refusal.unwritable.retain(|path| !repositories::is_kept(path));
         }
-        Self { repositories, ..self }
+        refusal
     }
 
     /// The explanation, one or more sentences without a full stop at the end; empty if nothing was refused.
