@@ -20,7 +20,7 @@ pub(super) const TERMINALS: &str = "/dev/pts";
 
 /// Files of the home directory that run at the next login or command: kept as they are where a root holds
 /// them.
-pub(super) const HOME_FIXED: &[&str] = &[
+const HOME_FIXED: &[&str] = &[
     ".bashrc",
     ".bash_profile",
     ".bash_login",
@@ -58,6 +58,13 @@ pub(in crate::target) struct Plan {
     pub(in crate::target) unseen: bool,
     /// The tree was too large, or held too many, to keep all of its repositories.
     pub(in crate::target) unkept: bool,
+}
+
+/// Those files of the homes that a root holds.
+pub(super) fn fixed_at_home(root: &Path, profile: &Profile) -> impl Iterator<Item = PathBuf> {
+    let homes = profile.homes.iter();
+    let fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
+    fixed.filter(move |path| path != root && path.starts_with(root))
 }
 
 impl Plan {
@@ -124,9 +131,7 @@ impl Plan {
         ghosts.stand_in(&agent);
         self.fix(agent);
         self.protect_repositories(root, ghosts);
-        let homes = profile.homes.iter();
-        let fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
-        for path in fixed.filter(|path| path != root && path.starts_with(root)) {
+        for path in fixed_at_home(root, profile) {
             self.fix(path);
         }
     }

@@ -4,7 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::plan::HOME_FIXED;
+use super::plan::fixed_at_home;
 use super::{Form, Met, Mode, Network, Plan, Profile, Sought, hidden, repositories};
 use crate::policy::shell::Reach;
 
@@ -180,12 +180,11 @@ impl<'a> Walls<'a> {
     }
 
     fn let_write(&self, path: &Path) -> bool {
-        let is_writable = self.plan.writable.iter().any(|writable| path.starts_with(writable));
         let is_open = match self.profile.form {
             Form::Namespaces => true,
             Form::Landlock => self.is_apart_from_all(path),
         };
-        is_writable && is_open && !is_protected(path, self.profile)
+        self.plan.is_writable(path) && is_open && !is_protected(path, self.profile)
     }
 
     /// Whether a rule of Landlock can let this be written: rules only add, so none can be about a directory that holds
@@ -217,15 +216,8 @@ fn is_protected(path: &Path, profile: &Profile) -> bool {
     profile.roots.iter().any(|root| {
         let below = path.strip_prefix(root);
         below.is_ok_and(|below| below.starts_with(".agent") || repositories::is_kept(below))
-            || is_fixed_at_home(path, root, profile)
+            || fixed_at_home(root, profile).any(|fixed| path.starts_with(fixed))
     })
-}
-
-/// Whether this is a file of a home directory, in a root, that runs at the next login.
-fn is_fixed_at_home(path: &Path, root: &Path, profile: &Profile) -> bool {
-    let homes = profile.homes.iter();
-    let mut fixed = homes.flat_map(|home| HOME_FIXED.iter().map(|name| home.join(name)));
-    fixed.any(|fixed| fixed != root && fixed.starts_with(root) && path.starts_with(fixed))
 }
 
 /// Whether something takes connections to this port of the machine.
