@@ -8,13 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
 use super::file_tool::FileTool;
 use super::listed::Paths;
 use super::patience::Patience;
-use super::{Action, ArgumentError, Ended, Inspected, Place, Spec, arguments};
-use crate::policy::Facts;
-use crate::policy::facts::Access;
+use super::{ArgumentError, Ended, Inspected, Place, Spec, arguments};
 use crate::target::Resolved;
 use crate::target::walk::{Depth, FoundKind};
 
@@ -88,34 +85,6 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, ArgumentError> {
         .compile_matcher())
 }
 
-fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
-    let dir = &checked.dir;
-    let path = dir.path.as_os_str().as_encoded_bytes();
-    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
-        .with("path", path)
-        .finish();
-    let mut fact = dir.fact(Access::Read);
-    fact.secret = false;
-    let action = Action {
-        path: Some(dir.path.display().to_string()),
-        ..Action::default()
-    };
-    let facts = Facts {
-        tool: NAME.into(),
-        writes: false,
-        paths: vec![fact],
-        command: None,
-        host: None,
-        roots: place.target.standing_roots(),
-    };
-    Ok(Inspected {
-        facts,
-        action,
-        digest,
-        writes: false,
-    })
-}
-
 fn run(checked: &Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
     let Checked { matcher, dir } = checked;
     let mut paths = Paths::default();
@@ -142,7 +111,7 @@ impl FileTool for Glob {
 
     fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
         let checked = Checked::new(arguments, place)?;
-        let inspected = inspected(arguments, &checked, place)?;
+        let inspected = Inspected::listing(NAME, arguments, &checked.dir, place)?;
         Ok((checked, inspected))
     }
 

@@ -12,13 +12,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
 use super::file_tool::FileTool;
 use super::listed;
 use super::patience::Patience;
-use super::{Action, ArgumentError, Ended, Inspected, Place, Spec, arguments};
-use crate::policy::Facts;
-use crate::policy::facts::Access;
+use super::{ArgumentError, Ended, Inspected, Place, Spec, arguments};
 use crate::target::open::OpenFile;
 use crate::target::walk::{Depth, Found, FoundKind};
 use crate::target::{Resolved, TargetError, names};
@@ -149,33 +146,6 @@ fn glob_of(pattern: &str) -> Result<GlobMatcher, ArgumentError> {
 fn types_of(name: &str) -> Result<Types, ArgumentError> {
     let types = TypesBuilder::new().add_defaults().select(name).build();
     types.map_err(|_| ArgumentError::at("type", format!("there is no file type `{name}`; use `glob` instead")))
-}
-
-fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
-    let path = &checked.path;
-    let bytes = path.path.as_os_str().as_encoded_bytes();
-    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
-        .with("path", bytes)
-        .finish();
-    let action = Action {
-        path: Some(path.path.display().to_string()),
-        ..Action::default()
-    };
-    let paths = vec![path.fact(Access::Read)];
-    let facts = Facts {
-        tool: NAME.into(),
-        writes: false,
-        paths,
-        command: None,
-        host: None,
-        roots: place.target.standing_roots(),
-    };
-    Ok(Inspected {
-        facts,
-        action,
-        digest,
-        writes: false,
-    })
 }
 
 fn run(checked: &Checked, place: &Place, patience: &Patience) -> Result<Ended, ArgumentError> {
@@ -361,7 +331,7 @@ impl FileTool for Grep {
 
     fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
         let checked = Checked::new(arguments, place)?;
-        let inspected = inspected(arguments, &checked, place)?;
+        let inspected = Inspected::reading(NAME, arguments, &checked.path, place)?;
         Ok((checked, inspected))
     }
 

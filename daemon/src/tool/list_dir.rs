@@ -6,13 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::digest::CallDigest;
 use super::file_tool::FileTool;
 use super::listed::Paths;
 use super::patience::Patience;
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
-use crate::policy::Facts;
-use crate::policy::facts::Access;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::target::Resolved;
 use crate::target::walk::{Depth, Rules};
 
@@ -66,35 +63,6 @@ impl Checked {
     }
 }
 
-fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
-    let resolved = &checked.dir;
-    let path = resolved.path.as_os_str().as_encoded_bytes();
-    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
-        .with("path", path)
-        .finish();
-    // A directory whose name looks secret is only listed, and the files in it are judged when they are read.
-    let mut fact = resolved.fact(Access::Read);
-    fact.secret = false;
-    let action = Action {
-        path: Some(resolved.path.display().to_string()),
-        ..Action::default()
-    };
-    let facts = Facts {
-        tool: NAME.into(),
-        writes: false,
-        paths: vec![fact],
-        command: None,
-        host: None,
-        roots: place.target.standing_roots(),
-    };
-    Ok(Inspected {
-        facts,
-        action,
-        digest,
-        writes: false,
-    })
-}
-
 fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
     let mut paths = Paths::default();
     let walked = place
@@ -118,7 +86,7 @@ impl FileTool for ListDir {
 
     fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
         let checked = Checked::new(arguments, place)?;
-        let inspected = inspected(arguments, &checked, place)?;
+        let inspected = Inspected::listing(NAME, arguments, &checked.dir, place)?;
         Ok((checked, inspected))
     }
 

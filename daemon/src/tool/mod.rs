@@ -13,7 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::policy::Facts;
-use crate::target::Target;
+use crate::policy::facts::Access;
+use crate::target::{Resolved, Target};
 
 pub use crate::target::GuardPlan;
 pub use crate::target::sandbox::Confinement;
@@ -127,6 +128,36 @@ impl Inspected {
             digest: digest::CallDigest::nowhere(tool, arguments).finish(),
             writes: false,
         }
+    }
+
+    /// A call of `tool` that reads what is at `path`.
+    fn reading(tool: &str, arguments: &Value, path: &Resolved, place: &Place) -> Result<Self, ArgumentError> {
+        let digest = digest::CallDigest::new(tool, arguments, place.target.cwd_id()?)
+            .with("path", path.path.as_os_str().as_encoded_bytes());
+        Ok(Self {
+            facts: Facts {
+                tool: tool.into(),
+                paths: vec![path.fact(Access::Read)],
+                roots: place.target.standing_roots(),
+                ..Facts::default()
+            },
+            action: Action {
+                path: Some(path.path.display().to_string()),
+                ..Action::default()
+            },
+            digest: digest.finish(),
+            writes: false,
+        })
+    }
+
+    /// A call of `tool` that only lists a directory: one whose name looks secret may be, and the files in it are judged when they
+    /// are read.
+    fn listing(tool: &str, arguments: &Value, dir: &Resolved, place: &Place) -> Result<Self, ArgumentError> {
+        let mut inspected = Self::reading(tool, arguments, dir, place)?;
+        for path in &mut inspected.facts.paths {
+            path.secret = false;
+        }
+        Ok(inspected)
     }
 }
 

@@ -10,13 +10,11 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::charset::Charset;
-use super::digest::{CallDigest, content_hash, hex};
+use super::digest::{content_hash, hex};
 use super::file_tool::FileTool;
 use super::patience::Patience;
 use super::text::{self, Form, Kind, LineEnds, SNIFF_BYTES};
-use super::{Action, ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
-use crate::policy::Facts;
-use crate::policy::facts::Access;
+use super::{ArgumentError, Ended, Inspected, Outcome, Place, Spec, arguments};
 use crate::target::open::OpenFile;
 use crate::target::{Resolved, TargetError};
 
@@ -99,32 +97,6 @@ impl Checked {
         let file = file.map_err(|error| ArgumentError::at("path", error))?;
         Ok(Self { arguments, file })
     }
-}
-
-fn inspected(arguments: &Value, checked: &Checked, place: &Place) -> Result<Inspected, ArgumentError> {
-    let resolved = &checked.file;
-    let path = resolved.path.as_os_str().as_encoded_bytes();
-    let digest = CallDigest::new(NAME, arguments, place.target.cwd_id()?)
-        .with("path", path)
-        .finish();
-    let paths = vec![resolved.fact(Access::Read)];
-    let action = Action {
-        path: Some(resolved.path.display().to_string()),
-        ..Action::default()
-    };
-    Ok(Inspected {
-        facts: Facts {
-            tool: NAME.into(),
-            writes: false,
-            paths,
-            command: None,
-            host: None,
-            roots: place.target.standing_roots(),
-        },
-        action,
-        digest,
-        writes: false,
-    })
 }
 
 fn run(checked: &Checked, place: &Place) -> Result<Ended, ArgumentError> {
@@ -400,7 +372,7 @@ impl FileTool for ReadFile {
 
     fn look(arguments: &Value, place: &Place) -> Result<(Checked, Inspected), ArgumentError> {
         let checked = Checked::new(arguments, place)?;
-        let inspected = inspected(arguments, &checked, place)?;
+        let inspected = Inspected::reading(NAME, arguments, &checked.file, place)?;
         Ok((checked, inspected))
     }
 
