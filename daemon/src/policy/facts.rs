@@ -72,6 +72,19 @@ impl PathFact {
     pub fn is_plain(&self) -> bool {
         self.inside == Inside::Inside && !self.secret && !self.protected && !self.foreign
     }
+
+    /// Why it should be looked at before it is read, whoever reads it; `lies` is how it got where it is, `is` or `leads`.
+    pub(super) fn concern(&self, lies: &str, roots: &[PathBuf]) -> Option<String> {
+        let shown = &self.shown;
+        if self.inside == Inside::Outside {
+            return Some(format!("{shown} {lies} outside {}.", outside_of(roots)));
+        }
+        if self.secret {
+            return Some(format!("{shown} usually holds secrets."));
+        }
+        self.foreign
+            .then(|| format!("{shown} is a hard link to a file of somebody else."))
+    }
 }
 
 /// Where a resolved path lies.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::facts::{Access, Facts, Inside, PathFact, outside_of};
+use super::facts::{Access, Facts, PathFact};
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision};
 use super::{Policy, order};
@@ -78,19 +78,11 @@ fn concern(facts: &Facts, mode: Mode) -> Option<String> {
 }
 
 fn path_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
-    if path.inside == Inside::Outside {
-        return Some(format!("{} is outside {}.", path.shown, outside_of(roots)));
+    if let Some(reason) = path.concern("is", roots) {
+        return Some(reason);
     }
-    if path.secret {
-        return Some(format!("{} usually holds secrets.", path.shown));
-    }
-    if path.foreign {
-        return Some(format!("{} is a hard link to a file of somebody else.", path.shown));
-    }
-    if path.protected && path.access == Access::Write {
-        return Some(format!("A change of {} can make later commands run code.", path.shown));
-    }
-    None
+    (path.protected && path.access == Access::Write)
+        .then(|| format!("A change of {} can make later commands run code.", path.shown))
 }
 
 /// Where the daemon keeps its own files, by the end of the directory's path; `*` is any name.

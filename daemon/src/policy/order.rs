@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::Policy;
-use super::facts::{CommandFact, Facts, Inside, PathFact, outside_of};
+use super::facts::{CommandFact, Facts, PathFact};
 use super::grant::Grant;
 use super::mode::{Decision, Mode, Verdict};
 use super::rule::{Rule, RuleDecision, Source};
@@ -157,9 +157,7 @@ impl<'a> Case<'a> {
     fn uncovered(&self, part: &Part) -> String {
         let tool = &self.facts.tool;
         let rules = self.policy.rules.iter().filter(|rule| rule.may_allow());
-        let by_rule = |rule: &Rule| {
-            rule.covers_part(tool, part) || rule.is_about_all_of(tool) || rule.quotes(tool, &self.command.text)
-        };
+        let by_rule = |rule: &Rule| rule.covers_part(tool, part) || rule.quotes(tool, &self.command.text);
         let has_rule = rules.into_iter().any(by_rule);
         let has_grant = self
             .policy
@@ -208,16 +206,10 @@ impl<'a> Case<'a> {
 
 /// Why a file that the target found keeps a command from running unasked.
 fn operand_concern(path: &PathFact, roots: &[PathBuf]) -> Option<String> {
+    if let Some(reason) = path.concern("leads", roots) {
+        return Some(reason);
+    }
     let shown = &path.shown;
-    if path.inside == Inside::Outside {
-        return Some(format!("{shown} leads outside {}.", outside_of(roots)));
-    }
-    if path.secret {
-        return Some(format!("{shown} usually holds secrets."));
-    }
-    if path.foreign {
-        return Some(format!("{shown} is a hard link to a file of somebody else."));
-    }
     let reads_as_option = |name: &str| name.rsplit('/').next().is_some_and(|name| name.starts_with('-'));
     let optional = reads_as_option(shown) || reads_as_option(&path.resolved.to_string_lossy());
     optional.then(|| format!("{shown} is a file whose name reads as an option."))

@@ -49,6 +49,14 @@ impl Arg {
         }
     }
 
+    /// A word that serves the guard only.
+    pub(super) fn guessed(text: impl Into<String>) -> Self {
+        Self {
+            certainty: Certainty::Unknown,
+            ..Self::sure(text)
+        }
+    }
+
     pub(super) fn unknown() -> Self {
         Self {
             text: UNKNOWN.to_string(),
@@ -100,6 +108,12 @@ impl Arg {
     }
 }
 
+/// The words with a blank between them, as a shell that is handed them reads them.
+pub(super) fn joined<'a>(words: impl IntoIterator<Item = &'a Arg>) -> String {
+    let words = words.into_iter().map(|arg| arg.text.as_str());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What a command prints, as far as it can be guessed. A guess serves the guard only; nothing is allowed because of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Stream {
@@ -119,10 +133,7 @@ impl Stream {
         let items = text
             .split(|c: char| c.is_whitespace() || c == '\0')
             .filter(|word| !word.is_empty())
-            .map(|word| Arg {
-                certainty: Certainty::Unknown,
-                ..Arg::sure(word.trim_matches(['"', '\'']))
-            })
+            .map(|word| Arg::guessed(word.trim_matches(['"', '\''])))
             .collect();
         Self {
             text: Some(text),

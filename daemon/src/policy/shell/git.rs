@@ -3,7 +3,7 @@
 //! Git runs programs a repository's configuration names, so even a look is allowed only inside the read-only sandbox
 //! and when the target found no such key (`CommandFact::git_config`).
 
-use super::arg::Arg;
+use super::arg::{Arg, joined};
 use super::git_table::{self, Look};
 use super::options::Options;
 use super::part::Standing;
@@ -29,7 +29,7 @@ const GLOBAL_WITH_VALUE: &[&str] = &[
 const GLOBAL_HARMLESS: &[&str] = &["--no-pager", "--no-optional-locks", "--literal-pathspecs"];
 
 /// Where the subcommand stands; `words` begins with `git`.
-fn subcommand_at<T>(words: &[T], text: impl Fn(&T) -> &str) -> Option<usize> {
+pub(super) fn subcommand_at<T>(words: &[T], text: impl Fn(&T) -> &str) -> Option<usize> {
     let mut at = 1;
     loop {
         let word = text(words.get(at)?);
@@ -102,22 +102,13 @@ pub(super) fn unwrap(args: &[Arg]) -> Option<Unwrapped> {
             Some(text) => text.to_owned(),
             None if word.starts_with('-') => after.first()?.text.clone(),
             // The rest of the line is the command, behind options of the subcommand.
-            None => words_of(after.iter().skip_while(|arg| arg.text.starts_with('-'))),
+            None => joined(after.iter().skip_while(|arg| arg.text.starts_with('-'))),
         });
     }
-    let script = |text| Inner::Script {
-        text,
-        zero: None,
-        params: Vec::new(),
-    };
     (!texts.is_empty()).then(|| Unwrapped {
-        inner: texts.into_iter().map(script).collect(),
+        inner: texts.into_iter().map(Inner::script).collect(),
         standing: Standing::Asks(format!("`git {verb}` runs a command.")),
     })
-}
-
-fn words_of<'a>(args: impl Iterator<Item = &'a Arg>) -> String {
-    args.map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Why the guard stops this git command.

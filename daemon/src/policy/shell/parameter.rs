@@ -28,13 +28,7 @@ impl Found {
     }
 
     fn guess(text: impl Into<String>) -> Self {
-        Self::one(
-            Arg {
-                certainty: Certainty::Unknown,
-                ..Arg::sure(text)
-            },
-            false,
-        )
+        Self::one(Arg::guessed(text), false)
     }
 
     fn harmless() -> Self {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::arg::{Arg, UNKNOWN};
+use super::git::subcommand_at;
 use super::part::{Part, Standing, base_name};
 use super::place::Spot;
 use super::readonly;
@@ -142,7 +143,7 @@ impl Reach {
         };
         let words: Vec<&str> = rest.iter().filter_map(file_in).collect();
         add(&mut self.named, paths(&words));
-        let git = rest.iter().find(|arg| !arg.text.starts_with('-'));
+        let git = subcommand_at(&part.args, |arg| arg.text.as_str()).and_then(|at| part.args.get(at));
         self.network |= NETWORKERS.contains(&name)
             || (name == "git" && git.is_some_and(|command| GIT_NETWORKERS.contains(&command.text.as_str())));
         if runs_others || only_reads(part, name, anywhere) {
@@ -280,6 +281,7 @@ mod tests {
         assert_eq!(of("mv .git .git2").moved, [PathBuf::from("/p/.git"), "/p/.git2".into()]);
         assert_eq!(of("cargo build").worked_in, [PathBuf::from("/p")]);
         assert_eq!(of("cat ~/.ssh/id_rsa").named, [PathBuf::from("/home/u/.ssh/id_rsa")]);
+        assert!(of("git -C sub push").network && !of("git -C push status").network);
         assert_eq!(of("wc -l < ~/.netrc").named, [PathBuf::from("/home/u/.netrc")]);
     }
 

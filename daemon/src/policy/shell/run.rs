@@ -220,11 +220,7 @@ fn print_into(rest: &[Arg], scope: &mut Scope) {
         [attached, format, words @ ..] => (attached.trim_start_matches("-v"), escapes::printf(format, words)),
         _ => return,
     };
-    let value = Arg {
-        certainty: Certainty::Unknown,
-        ..Arg::sure(text)
-    };
-    scope.assign(name, value);
+    scope.assign(name, Arg::guessed(text));
 }
 
 /// A word of `set` that only makes the shell stop where a command fails or a variable is missing.

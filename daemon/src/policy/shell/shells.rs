@@ -1,6 +1,6 @@
 //! Commands that take a script: shells, `eval`, `source`, `trap`, `su -c`, `watch` and their like.
 
-use super::arg::{Arg, Stream};
+use super::arg::{Arg, Stream, joined};
 use super::options::Options;
 use super::part::Standing;
 use super::scope::Scope;
@@ -33,7 +33,10 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
         ),
         "su" | "runuser" => {
             let options = Options::read(args, "csgGuwC", &["command", "shell", "user", "group"]);
-            let script = options.value("c").or_else(|| options.value("command")).map(script);
+            let script = options
+                .value("c")
+                .or_else(|| options.value("command"))
+                .map(Inner::script);
             let command = (name == "runuser" && script.is_none() && options.value("u").is_some()).then(|| {
                 let leading = Options::leading(args, "gGu", &["user", "group"]);
                 Inner::Command(leading.operands.into_iter().cloned().collect())
@@ -45,14 +48,14 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
             let text = options.value("c").or_else(|| options.value("command"));
             asks(
                 "`script` runs a shell and writes a file.",
-                text.map(script).into_iter().collect(),
+                text.map(Inner::script).into_iter().collect(),
             )
         }
         "watch" => {
             let options = Options::leading(args, "nq", &["interval"]);
             asks(
                 "`watch` runs a command again and again.",
-                vec![script(&joined_refs(&options.operands))],
+                vec![Inner::script(joined(options.operands.iter().copied()))],
             )
         }
         "flock" => {
@@ -61,7 +64,7 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
             let text = flag
                 .filter(|flag| matches!(flag.text.as_str(), "-c" | "--command"))
                 .and_then(|_| words?.first());
-            let text = text.map(|text| script(&text.text));
+            let text = text.map(|text| Inner::script(&text.text));
             let command = options
                 .operands
                 .get(1..)
@@ -75,7 +78,7 @@ pub(super) fn unwrap(name: &str, args: &[Arg], scope: &Scope) -> Option<Unwrappe
                 "wmMrspcSLDiunNP",
                 &["warmup", "runs", "prepare", "setup", "cleanup"],
             );
-            let texts = options.operands.iter().map(|arg| script(&arg.text));
+            let texts = options.operands.iter().map(|arg| Inner::script(&arg.text));
             asks("`hyperfine` runs commands.", texts.collect())
         }
         "at" | "batch" => asks(
@@ -92,22 +95,6 @@ fn after_dashes(words: &[Arg]) -> &[Arg] {
         Some((first, rest)) if first.text == "--" => rest,
         _ => words,
     }
-}
-
-fn script(text: &str) -> Inner {
-    Inner::Script {
-        text: text.to_owned(),
-        zero: None,
-        params: Vec::new(),
-    }
-}
-
-fn joined(words: &[Arg]) -> String {
-    words.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ")
-}
-
-fn joined_refs(words: &[&Arg]) -> String {
-    words.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Reads `sh [options] [-c TEXT [name [words]] | FILE | -s]`.

@@ -1,6 +1,6 @@
 //! Commands that run other commands: what they run is found and judged as if it stood alone.
 
-use super::arg::{Arg, Certainty};
+use super::arg::{Arg, Certainty, joined};
 use super::part::Standing;
 use super::rough::is_name;
 use super::scope::{Scope, may_precede_command};
@@ -29,6 +29,16 @@ pub(super) enum Inner {
     },
     /// A script in this very shell.
     Here(String),
+}
+
+impl Inner {
+    pub(super) fn script(text: impl Into<String>) -> Self {
+        Self::Script {
+            text: text.into(),
+            zero: None,
+            params: Vec::new(),
+        }
+    }
 }
 
 /// A command of the form `NAME [options] [operands] COMMAND…`.
@@ -175,12 +185,7 @@ impl Wrapper {
         };
         let mut inner = Vec::new();
         if let Some(text) = stripped.split {
-            let tail: Vec<&str> = rest.iter().map(|arg| arg.text.as_str()).collect();
-            inner.push(Inner::Script {
-                text: format!("{text} {}", tail.join(" ")),
-                zero: None,
-                params: Vec::new(),
-            });
+            inner.push(Inner::script(format!("{text} {}", joined(rest))));
         } else if !rest.is_empty() {
             inner.push(match stripped.directory {
                 Some(directory) => Inner::In(directory, rest.to_vec()),

@@ -1,6 +1,6 @@
 //! `xargs` and `parallel`: a command that gets its last words from standard input.
 
-use super::arg::{Arg, Certainty};
+use super::arg::{Arg, Certainty, joined};
 use super::part::Standing;
 use super::scope::Scope;
 use super::wrappers::{Inner, Unwrapped};
@@ -58,25 +58,23 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
     }
     // With `-I` each line is one word.
     if let (Some(_), Some(text)) = (&call.place, &stdin.text) {
-        stdin.items = text.lines().map(|line| guessed(line.trim_start())).collect();
+        stdin.items = text.lines().map(|line| Arg::guessed(line.trim_start())).collect();
     }
     // With `-0` the text between two zeros is one.
     if let (true, None, Some(text)) = (call.zeros, &call.place, &stdin.text) {
-        stdin.items = text.split('\0').filter(|item| !item.is_empty()).map(guessed).collect();
+        stdin.items = text
+            .split('\0')
+            .filter(|item| !item.is_empty())
+            .map(Arg::guessed)
+            .collect();
     }
     let words = call.with_items(&stdin.items);
     let mut inner = Vec::new();
     if args.first().is_some_and(|name| name.text.ends_with("parallel")) {
         // It hands its words to a shell.
-        let text = words
-            .iter()
-            .take_while(|word| word.text != ":::")
-            .map(|word| word.text.as_str());
-        inner.push(Inner::Script {
-            text: text.collect::<Vec<_>>().join(" "),
-            zero: None,
-            params: Vec::new(),
-        });
+        inner.push(Inner::script(joined(
+            words.iter().take_while(|word| word.text != ":::"),
+        )));
     }
     inner.push(if stdin.below {
         Inner::Below(words)
@@ -84,13 +82,6 @@ pub(super) fn unwrap(args: &[Arg], scope: &Scope) -> Unwrapped {
         Inner::Command(words)
     });
     Unwrapped { inner, standing }
-}
-
-fn guessed(text: &str) -> Arg {
-    Arg {
-        certainty: Certainty::Unknown,
-        ..Arg::sure(text)
-    }
 }
 
 struct Call<'a> {
