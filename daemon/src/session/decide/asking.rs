@@ -29,6 +29,9 @@ impl Plan<'_> {
 
     /// The narrowest mode that allows a call the session allows as it stands; none if it needs no mode for that.
     pub(super) fn needed_mode(&self, facts: &Facts) -> Option<Mode> {
+        if self.state.mode_at(self.context.at) == Mode::Ask {
+            return None;
+        }
         let allowed = |mode: &Mode| self.judge_in(*mode, facts).decision == Decision::Allow;
         let narrowest = [Mode::Ask, Mode::Edits, Mode::All].into_iter().find(allowed);
         narrowest.filter(|mode| *mode != Mode::Ask)
@@ -49,31 +52,40 @@ impl Plan<'_> {
             return self.emit(ToolStarted { call });
         }
         let mode = self.state.mode_at(self.context.at);
-        let requested = self.context.calls.get(&call).cloned();
-        match requested
-            .and_then(|requested| Some((requested.digest?, requested.turn, requested.tool, requested.action)))
-        {
-            Some((digest, turn, tool, action)) if mode != Mode::None => self.emit(ApprovalRequested {
-                approval: ApprovalId((self.context.new_id)()),
-                call: Some(call),
-                turn,
-                digest,
-                tool: Some(tool),
-                action,
-                reason: format!("It was allowed in another mode and had not begun when the mode became {mode}."),
-                choices: choices(None, None),
-                limit: None,
-                rule: None,
-                firm: false,
-                grant: None,
-                always: None,
-                no_rule: None,
-            }),
-            _ => {
-                let text =
-                    format!("Not run: it was allowed in another mode and had not begun when the mode became {mode}.");
-                self.emit(ended(call, ToolOutcome::Denied, &text));
-            }
+        let why = format!("was allowed in another mode and had not begun when the mode became {mode}.");
+        let requested = self.context.calls.get(&call).filter(|_| mode != Mode::None);
+        let asked = requested.and_then(|requested| {
+            let (turn, digest) = (requested.turn.clone(), requested.digest.clone()?);
+            Some(ApprovalRequested {
+                call: Some(call.clone()),
+                tool: Some(requested.tool.clone()),
+                action: requested.action.clone(),
+                ..self.question(turn, digest, format!("It {why}"))
+            })
+        });
+        match asked {
+            Some(asked) => self.emit(asked),
+            None => self.emit(ended(call, ToolOutcome::Denied, &format!("Not run: it {why}"))),
+        }
+    }
+
+    /// A question that can be answered once or denied, with a name of its own.
+    pub(super) fn question(&self, turn: TurnId, digest: String, reason: String) -> ApprovalRequested {
+        ApprovalRequested {
+            approval: ApprovalId((self.context.new_id)()),
+            call: None,
+            turn,
+            digest,
+            limit: None,
+            tool: None,
+            action: Action::default(),
+            reason,
+            choices: choices(None, None),
+            rule: None,
+            firm: false,
+            grant: None,
+            always: None,
+            no_rule: None,
         }
     }
 
@@ -110,20 +122,16 @@ impl Plan<'_> {
             .and_then(|grant| grant.to_rule(self.state.root.as_ref()))
             .map(|rule| rule.to_string());
         ApprovalRequested {
-            approval: ApprovalId((self.context.new_id)()),
             call: Some(call),
-            turn,
-            digest,
             tool: Some(tool),
             action,
-            reason: verdict.reason.clone(),
             choices: choices(grant.as_ref(), always.as_ref()),
-            limit: None,
             rule: grant.as_ref().map(ToString::to_string),
             firm: self.judge_in(Mode::All, facts).decision == Decision::Ask,
             grant: grant.and_then(|grant| serde_json::to_value(grant).ok()),
             always,
             no_rule,
+            ..self.question(turn, digest, verdict.reason.clone())
         }
     }
 

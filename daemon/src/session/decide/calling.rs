@@ -1,16 +1,16 @@
 //! A model call runs or waits to be tried again: its reply, its failure, its interruption.
 
 use super::Plan;
-use super::asking::{Question, choices};
+use super::asking::Question;
 use super::room::cut_off;
 use crate::session::input::{Failed, Piece, Replied, RequestedCall, Retry};
 use crate::session::state::Stage;
 use crate::session::wanted::ModelKey;
 use protocol::event::{
-    Action, ApprovalRequested, Decision, GoOnLimit, ItemCompleted, ItemStatus, ItemType, Reason, StepCompleted,
-    StepFailed, ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
+    ApprovalRequested, Decision, GoOnLimit, ItemCompleted, ItemStatus, ItemType, Reason, StepCompleted, StepFailed,
+    ToolOutcome, ToolRequested, TurnOutcome, TurnResumed, Verdict,
 };
-use protocol::{ApprovalId, By, CallId, ItemId, Stop};
+use protocol::{By, CallId, ItemId, Stop};
 
 /// The first pause before a model call is tried again, in milliseconds; it doubles each time.
 const FIRST_PAUSE_MS: u64 = 1_000;
@@ -214,21 +214,11 @@ impl Plan<'_> {
     /// Asks whether the turn may go on beyond a limit.
     pub(super) fn ask_to_go_on(&mut self, limit: GoOnLimit, reason: String) {
         let Some(turn) = &self.state.turn else { return };
+        let digest = format!("go-on-{}-{}", turn.id, turn.step);
         let request = ApprovalRequested {
-            approval: ApprovalId((self.context.new_id)()),
-            call: None,
-            turn: turn.id.clone(),
-            digest: format!("go-on-{}-{}", turn.id, turn.step),
             limit: Some(limit),
-            tool: None,
-            action: Action::default(),
-            reason,
-            choices: choices(None, None),
-            rule: None,
             firm: true,
-            grant: None,
-            always: None,
-            no_rule: None,
+            ..self.question(turn.id.clone(), digest, reason)
         };
         self.emit(request);
     }
