@@ -42,13 +42,13 @@ pub(super) struct WrittenContext {
     exclude: Vec<Spanned<String>>,
 }
 
-/// Whose file lists something.
+/// Who says what stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    /// Files anywhere.
-    Persons,
-    /// Files of the project.
-    Projects,
+pub(crate) enum Owner {
+    /// They may list files anywhere.
+    Person,
+    /// It may list its own.
+    Project,
 }
 
 /// The lists of the file at `path`, checked. No message repeats an entry.
@@ -59,7 +59,7 @@ pub(super) fn read(
     path: &Path,
     text: &str,
     written: WrittenContext,
-    whose: Whose,
+    owner: Owner,
 ) -> Result<ContextSettings, ConfigError> {
     let list = |key: &str, entries: Vec<Spanned<String>>| {
         let wrong = |span: Range<usize>, fault: Fault| {
@@ -69,7 +69,7 @@ pub(super) fn read(
         let mut listed: Vec<Listed> = Vec::new();
         for entry in entries {
             let span = entry.span();
-            let entry = Listed::parse(entry.get_ref(), whose).map_err(|fault| wrong(span.clone(), fault))?;
+            let entry = Listed::parse(entry.get_ref(), owner).map_err(|fault| wrong(span.clone(), fault))?;
             if listed.contains(&entry) {
                 return Err(wrong(span, Fault::Twice));
             }
@@ -115,7 +115,7 @@ impl Fault {
 }
 
 impl Listed {
-    fn parse(entry: &str, whose: Whose) -> Result<Self, Fault> {
+    fn parse(entry: &str, owner: Owner) -> Result<Self, Fault> {
         let (file, heading) = match entry.split_once('#') {
             Some((file, heading)) => (file, Some(heading.trim())),
             None => (entry, None),
@@ -125,7 +125,7 @@ impl Listed {
             return Err(Fault::NoName);
         }
         let (base, prefix, rest) = match (file.strip_prefix("~/"), file.starts_with(['/', '~'])) {
-            (_, true) if whose == Whose::Projects => return Err(Fault::Elsewhere),
+            (_, true) if owner == Owner::Project => return Err(Fault::Elsewhere),
             (Some(below), _) => (protocol::place::home().map_err(|_| Fault::NoHome)?, "~/", below),
             (None, true) if file.starts_with('~') => return Err(Fault::NoName),
             (None, true) => (PathBuf::from("/"), "/", file),
@@ -162,8 +162,8 @@ fn plain(path: &str) -> Result<String, Fault> {
 mod tests {
     use super::*;
 
-    fn parse(entry: &str, whose: Whose) -> Result<(String, Option<String>, String), Fault> {
-        Listed::parse(entry, whose).map(|listed| (listed.path.display().to_string(), listed.heading, listed.shown))
+    fn parse(entry: &str, owner: Owner) -> Result<(String, Option<String>, String), Fault> {
+        Listed::parse(entry, owner).map(|listed| (listed.path.display().to_string(), listed.heading, listed.shown))
     }
 
     #[test]
@@ -171,31 +171,31 @@ mod tests {
         let named = |path: &str, heading: Option<&str>, shown: &str| {
             Ok((path.to_owned(), heading.map(str::to_owned), shown.to_owned()))
         };
-        for whose in [Whose::Persons, Whose::Projects] {
-            assert_eq!(parse("docs/A.md", whose), named("docs/A.md", None, "docs/A.md"));
-            assert_eq!(parse("./docs//A.md", whose), named("docs/A.md", None, "docs/A.md"));
-            let section = parse("A.md# Release # process ", whose);
+        for owner in [Owner::Person, Owner::Project] {
+            assert_eq!(parse("docs/A.md", owner), named("docs/A.md", None, "docs/A.md"));
+            assert_eq!(parse("./docs//A.md", owner), named("docs/A.md", None, "docs/A.md"));
+            let section = parse("A.md# Release # process ", owner);
             assert_eq!(
                 section,
                 named("A.md", Some("Release # process"), "A.md#Release # process")
             );
             for wrong in ["", " ", "#x", "A.md#", "docs/", ".", "a\nb", "~", "~ann/x"] {
-                assert!(parse(wrong, whose).is_err(), "{wrong:?}");
+                assert!(parse(wrong, owner).is_err(), "{wrong:?}");
             }
             for upwards in ["../x", "docs/../../x"] {
-                assert_eq!(parse(upwards, whose), Err(Fault::Upwards));
+                assert_eq!(parse(upwards, owner), Err(Fault::Upwards));
             }
-            assert_eq!(parse(&"x".repeat(ENTRY_BYTES + 1), whose), Err(Fault::NoName));
+            assert_eq!(parse(&"x".repeat(ENTRY_BYTES + 1), owner), Err(Fault::NoName));
         }
     }
 
     #[test]
     fn only_the_person_lists_files_elsewhere() {
         for elsewhere in ["/etc/passwd", "~/.aws/credentials", "//etc/passwd"] {
-            assert_eq!(parse(elsewhere, Whose::Projects), Err(Fault::Elsewhere));
+            assert_eq!(parse(elsewhere, Owner::Project), Err(Fault::Elsewhere));
         }
         assert_eq!(
-            parse("/srv/house.md#Style", Whose::Persons),
+            parse("/srv/house.md#Style", Owner::Person),
             Ok((
                 "/srv/house.md".into(),
                 Some("Style".into()),
@@ -203,7 +203,7 @@ mod tests {
             ))
         );
         let home = protocol::place::home().unwrap();
-        let (path, _, shown) = parse("~/house.md", Whose::Persons).unwrap();
+        let (path, _, shown) = parse("~/house.md", Owner::Person).unwrap();
         assert_eq!(
             (path, shown),
             (home.join("house.md").display().to_string(), "~/house.md".into())
@@ -215,7 +215,7 @@ mod tests {
         let said = |entries: &str| {
             let text = format!("include = [{entries}]\n");
             let written: WrittenContext = toml::from_str(&text).unwrap();
-            read(Path::new("/c"), &text, written, Whose::Projects)
+            read(Path::new("/c"), &text, written, Owner::Project)
         };
         assert_eq!(said("'a', 'b', 'a#x'").unwrap().include.len(), 3);
         assert!(

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::catalog::Catalog;
-use super::context::{self, Whose, WrittenContext};
+use super::context::{self, Owner, WrittenContext};
 use super::error::ConfigError;
 use super::profile::{KeySource, Profile};
 use super::values::{Dollars, ModeWord, ResumeWord, Span, UnattendedWord};
@@ -136,7 +136,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     config.default_model = default_model(path, text, written.default_model, &config.models)?;
     config.session = session(path, text, written.session)?;
     config.sandbox = sandbox(&written.sandbox);
-    config.context = context::read(path, text, written.context, Whose::Persons)?;
+    config.context = context::read(path, text, written.context, Owner::Person)?;
     config.daemon = daemon(&written.daemon);
     config.limits = limits(&written.limits);
     config.notify = notify(written.notify);

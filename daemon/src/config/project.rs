@@ -13,10 +13,10 @@ use protocol::{Mode, Unattended};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::context::{self, ContextSettings, Whose, WrittenContext};
+use super::context::{self, ContextSettings, Owner, WrittenContext};
 use super::error::ConfigError;
 use super::load::WrittenSandbox;
-use super::shown::{self, Shown};
+use super::shown::Shown;
 use super::trust::{Pin, Trust};
 use super::values::{ModeWord, UnattendedWord};
 use super::{Book, Config, rules};
@@ -114,6 +114,9 @@ impl Project {
     /// gained, what allows is only ever lost.
     #[must_use]
     pub fn narrowed_by(&self, now: Self) -> Self {
+        if self.rules == now.rules {
+            return now;
+        }
         let allows = |rule: &&Rule| rule.decision == RuleDecision::Allow;
         let kept = self
             .rules
@@ -166,7 +169,7 @@ fn parse(file: &File, root: &Path, user: &Config, pins: Option<&[Pin]>) -> Resul
     let steps = max_steps.map(NonZeroU32::get);
     let max_steps = keys.narrowed("session.max_steps", steps, own.limits.max_steps, Reverse);
     let sandbox = SandboxWish::read(&written.sandbox, user.sandbox, &mut keys, trusted);
-    let context = context::read(path, text, written.context, Whose::Projects)?;
+    let context = context::read(path, text, written.context, Owner::Project)?;
     let rules = counted(file, written.rule, root, pins, &mut keys)?;
     let default_model = written
         .default_model
@@ -177,21 +180,18 @@ fn parse(file: &File, root: &Path, user: &Config, pins: Option<&[Pin]>) -> Resul
                 false
             }
         });
+    let unattended = unattended.filter(|_| keys.counts("session.unattended"));
+    let (written, ignored) = keys.into_counted();
     Ok(Project {
         rules,
         mode,
         max_steps,
-        unattended: unattended
-            .filter(|_| keys.counts("session.unattended"))
-            .map(|UnattendedWord(word)| word),
+        unattended: unattended.map(|UnattendedWord(word)| word),
         default_model,
         sandbox,
         context,
-        written: shown::of(text)
-            .into_iter()
-            .filter(|shown| keys.counts(&shown.key))
-            .collect(),
-        ignored: keys.ignored,
+        written,
+        ignored,
         trusted,
         hash: Some(identity.hash.clone()),
     })

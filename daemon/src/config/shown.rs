@@ -84,22 +84,32 @@ pub struct Shown {
 /// The values of a file. What cannot be read has none; reading it properly says why.
 #[must_use]
 pub(super) fn of(text: &str) -> Vec<Shown> {
+    let document = Document::parse(text);
+    document.map_or_else(
+        |_| Vec::new(),
+        |document| of_table(document.as_table(), text, &|_| true),
+    )
+}
+
+/// The same of a document that was read from `text` already, where `counts` says which keys and tables are shown.
+pub(super) fn of_table(table: &Table, text: &str, counts: &dyn Fn(&str) -> bool) -> Vec<Shown> {
     let mut shown = Vec::new();
-    if let Ok(document) = Document::parse(text) {
-        walk(document.as_table(), "", text, &mut shown);
-    }
+    walk(table, "", text, counts, &mut shown);
     shown
 }
 
-fn walk(table: &Table, above: &str, text: &str, shown: &mut Vec<Shown>) {
+fn walk(table: &Table, above: &str, text: &str, counts: &dyn Fn(&str) -> bool, shown: &mut Vec<Shown>) {
     for (name, item) in table {
         let key = if above.is_empty() {
             name.to_owned()
         } else {
             format!("{above}.{name}")
         };
+        if !counts(&key) {
+            continue;
+        }
         match item {
-            Item::Table(inner) => walk(inner, &key, text, shown),
+            Item::Table(inner) => walk(inner, &key, text, counts, shown),
             Item::Value(value) => {
                 let start = table.key(name).and_then(Key::span).map_or(0, |span| span.start);
                 let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;

@@ -6,14 +6,8 @@
 
 use std::path::Path;
 
+pub(crate) use crate::config::context::Owner;
 use crate::config::context::{ContextSettings, Listed};
-
-/// Who says what stands in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    Person,
-    Project,
-}
 
 /// Which files go into the prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -33,17 +33,14 @@ pub(crate) fn without(text: &str, heading: &str) -> Option<String> {
     let mut rest = String::with_capacity(text.len());
     let mut from = 0;
     for section in sections {
-        // A section of this heading within another one of it is gone with that.
-        if section.start >= from {
-            rest.push_str(text.get(from..section.start).unwrap_or_default());
-            from = section.end;
-        }
+        rest.push_str(text.get(from..section.start).unwrap_or_default());
+        from = section.end;
     }
     rest.push_str(text.get(from..).unwrap_or_default());
     Some(rest)
 }
 
-/// Where the sections under `heading` are, in the order of the text.
+/// Where the sections under `heading` are, in the order of the text. One of this heading within another one of it is part of that.
 fn under(text: &str, heading: &str) -> Vec<Range<usize>> {
     let headings = headings(text);
     let wanted = normal(heading);

@@ -7,6 +7,7 @@ use toml_edit::{Document, Item, Key, Table};
 
 use super::file::File;
 use crate::config::error::ConfigError;
+use crate::config::shown::{self, Shown};
 use crate::config::wording;
 
 /// What a project may do with a key.
@@ -56,6 +57,8 @@ pub(super) struct Keys<'a> {
     refused: Vec<String>,
     /// A sentence for each of those.
     pub(super) ignored: Vec<String>,
+    /// The values that may count.
+    written: Vec<Shown>,
 }
 
 impl<'a> Keys<'a> {
@@ -74,9 +77,18 @@ impl<'a> Keys<'a> {
             found: Vec::new(),
             refused: Vec::new(),
             ignored: Vec::new(),
+            written: Vec::new(),
         };
         keys.walk(document.as_table(), "")?;
+        keys.written = shown::of_table(document.as_table(), &file.text, &|key| keys.counts(key));
         Ok(keys)
+    }
+
+    /// The values that count, now that all are held against the table and the person's own; and what is to be said of the others.
+    pub(super) fn into_counted(mut self) -> (Vec<Shown>, Vec<String>) {
+        let written = std::mem::take(&mut self.written).into_iter();
+        let counted = written.filter(|shown| self.counts(&shown.key)).collect();
+        (counted, self.ignored)
     }
 
     /// Whether what the file says under `key` counts.
